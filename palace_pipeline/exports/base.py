@@ -1,0 +1,113 @@
+"""What a reader of one export format gets and gives: members in, conversations and skips out.
+
+A *member* is one file of an export: a file on disk, an entry of a ZIP, or a copy in the vault. A reader looks at one
+member at a time; what stands beside it (Slack's `users.json`, a session index) is reached through `Member.near`.
+A reader never writes, never logs content, and never lets one odd record end a file: it counts a skip and goes on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Literal, Protocol
+
+from palace_pipeline.model import Conversation, Skip, Unit
+
+
+class Member(Protocol):
+    """One file of an export."""
+
+    @property
+    def path(self) -> str:
+        """POSIX path below the export's root (inside a ZIP: `outer.zip!/folder/name.json`)."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes, as far as known before reading (a ZIP's directory may lie: limits count the bytes really read)."""
+        ...
+
+    def open(self) -> BinaryIO:
+        """The member's own bytes from the start; `.zst` and `.gz` are already decompressed."""
+        ...
+
+    def near(self, relative: str) -> Member | None:
+        """Another member of the same export by path relative to this one's folder, or None. Never leaves the root."""
+        ...
+
+
+@dataclass(slots=True)
+class Report:
+    """What a reading did not take. One per file; `where` of every skip starts with the member's path."""
+
+    path: str = ""
+    skips: list[Skip] = field(default_factory=list[Skip])
+    unknown: Counter[str] = field(default_factory=Counter[str])
+    """Names (never values) of record types, content types and roles that no reader knows: the drift alarm."""
+
+    def skip(self, reason: str, place: str = "", *, expected: bool, count: int = 1, unit: Unit = "message") -> None:
+        """Count something not taken. `place`: e.g. `line 12`, `conversations[3]`, a message id; never content."""
+        where = f"{self.path}: {place}" if place else self.path
+        self.skips.append(Skip(reason, where, expected, count, unit))
+
+
+@dataclass(frozen=True, slots=True)
+class SpecTarget:
+    """Where a reader's picture of its format comes from, and when that was last looked at."""
+
+    checked: str
+    """ISO date."""
+    source: str
+    confidence: Literal["high", "medium", "low"]
+
+
+@dataclass(slots=True)
+class Head:
+    """The beginning of a member, as much of it as detection needs. Made by `exports.detect.head_of`.
+
+    `shape`: what the bytes are. `items`: the first few non-null values of a JSON array, of JSONL lines, or the one
+    object itself (objects of any size: only as much as fits is parsed, see `head_of`). `keys`: top-level keys of a
+    JSON object in order. `text`: decoded beginning, for text formats. `wrapped`: key under which a JSON object holds
+    the list of conversations (`conversations`, `chats`…), then `items` are that list's first values.
+    """
+
+    path: str
+    shape: Literal["array", "object", "jsonl", "text", "sqlite", "empty", "binary"]
+    items: list[Any] = field(default_factory=list[Any])
+    keys: list[str] = field(default_factory=list[str])
+    text: str = ""
+    wrapped: str | None = None
+
+    @property
+    def name(self) -> str:
+        """File name without folders."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+class Reader(Protocol):
+    """One export format. Register an instance in `exports.registry.READERS`.
+
+    `layout` "elements": the member is a JSON array (or an object that wraps one, or a single object) of values that
+    stand alone; the engine splits it and calls `read_element` for each, and an element whose bytes are known is not
+    parsed again. `layout` "whole": the engine calls `read` with the member, which the reader streams.
+    """
+
+    format: str
+    provider: str
+    recipe: int
+    """Raise it when the reader's output changes: files are then read again from the vault."""
+    spec: SpecTarget
+    layout: Literal["elements", "whole"]
+
+    def detect(self, head: Head) -> bool:
+        """True if the member is surely of this format, judged by shape and never by file name alone."""
+        ...
+
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
+        """The conversations of one parsed element; `place` (`[12]`) names it in skips."""
+        ...
+
+    def read(self, member: Member, report: Report) -> Iterator[Conversation]:
+        """The conversations of a whole member."""
+        ...

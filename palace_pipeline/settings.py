@@ -1,0 +1,174 @@
+"""`palace.toml` and the environment -> one validated `Settings`. Read once at start, before anything is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from datetime import UTC, date, datetime, tzinfo
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+DEFAULT_TOML = """\
+# Palace settings. Everything is optional; an unknown key is an error, so that a typo never goes unnoticed.
+
+# Folders that hold exports; relative ones lie in the palace home.
+# [[sources]]
+# path = "inbox"
+# timezone = "Asia/Shanghai"   # for times that the export writes without a zone
+
+# display_zone = "Europe/Berlin"   # for `palace day`, `stats`, `--since`; default: the system's
+
+# [redaction]
+# private_patterns = ['PROJ-\\\\d{4}']   # regular expressions (RE2) of your own
+# known_values = []                      # exact values that must never appear
+# allow = []                             # exact values that stay
+"""
+
+
+class SettingsError(ValueError):
+    """`palace.toml` or an environment variable cannot be used; the text says which key and why."""
+
+
+def _zone_name(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ValueError(f"{value!r} is no time zone name (write for example 'Europe/Berlin')") from error
+    return value
+
+
+def _pattern(value: str) -> str:
+    import re2
+
+    try:
+        re2.compile(value)
+    except re2.error as error:
+        raise ValueError(f"{value!r} is no RE2 regular expression: {error}") from error
+    if re.fullmatch(value, "") is not None:
+        raise ValueError(f"{value!r} matches the empty text, it would mask nothing or everything")
+    return value
+
+
+Zone = Annotated[str, AfterValidator(_zone_name)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Strict):
+    """A folder (or file) of exports. `timezone` is used for times that its exports write without a zone."""
+
+    path: Path
+    timezone: Zone | None = None
+
+
+class RedactionSettings(_Strict):
+    """`correlate` adds a short keyed hash to masks, so that equal values can be told from different ones."""
+
+    private_patterns: tuple[Pattern, ...] = ()
+    known_values: tuple[Annotated[str, Field(min_length=4)], ...] = ()
+    env_files: tuple[Path, ...] = ()
+    allow: tuple[str, ...] = ()
+    correlate: bool = False
+
+
+class Room(_Strict):
+    """A room: what it is for in words, a few example texts, and words per language (`{"en": [...], "zh": [...]}`)."""
+
+    name: Annotated[str, Field(pattern=r"^[\w-]+$")]
+    description: str
+    examples: tuple[str, ...] = ()
+    words: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
+class Wing(_Strict):
+    """Conversations whose project, channel or title contains `match` (case ignored) are filed under wing `name`."""
+
+    match: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1)]
+
+
+class EmbeddingSettings(_Strict):
+    """`model`: a known model name, or the folder of an ONNX model. `threads`: for one embedding process."""
+
+    model: str = "multilingual-e5-small"
+    threads: Annotated[int, Field(ge=1, le=64)] = 2
+
+
+class Settings(_Strict):
+    """All settings of one palace home."""
+
+    home: Path
+    sources: tuple[Source, ...] = (Source(path=Path("inbox")),)
+    display_zone: Zone | None = None
+    start: date = date(2010, 1, 1)
+    redaction: RedactionSettings = RedactionSettings()
+    rooms: tuple[Room, ...] = ()
+    wings: tuple[Wing, ...] = ()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    color: Literal["auto", "never"] = "auto"
+
+    @property
+    def folders(self) -> list[Path]:
+        """The export folders as absolute paths (relative ones lie in the home)."""
+        return [source.path if source.path.is_absolute() else self.home / source.path for source in self.sources]
+
+    def timezone_of(self, path: Path) -> tzinfo | None:
+        """The configured zone for naive times of a file: that of the longest source path above it."""
+        best: tuple[int, str] | None = None
+        for source, folder in zip(self.sources, self.folders, strict=True):
+            if source.timezone and path.resolve().is_relative_to(folder.resolve()):
+                best = max(best or (0, ""), (len(str(folder)), source.timezone))
+        return ZoneInfo(best[1]) if best else None
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone in which people read dates; falls back to the system's."""
+        if self.display_zone:
+            return ZoneInfo(self.display_zone)
+        return datetime.now(UTC).astimezone().tzinfo or UTC
+
+
+def default_home() -> Path:
+    """`PALACE_HOME`, else `~/palace`."""
+    return Path(os.environ.get("PALACE_HOME") or "~/palace").expanduser()
+
+
+def load_settings(home: Path | None = None) -> Settings:
+    """Settings of a home; a home without `palace.toml` (or that does not exist yet) gets the defaults.
+
+    Raises SettingsError with file, key and reason; nothing has been written then.
+    """
+    home = (home or default_home()).expanduser().absolute()
+    file = home / "palace.toml"
+    values: dict[str, Any] = {}
+    if file.exists():
+        try:
+            values = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            raise SettingsError(f"{file} cannot be read: {error}") from error
+    try:
+        settings = Settings(home=home, **values)
+    except (ValidationError, TypeError) as error:
+        raise SettingsError(f"{file}: {_explain(error)}") from error
+    seen = {room.name for room in settings.rooms}
+    if len(seen) != len(settings.rooms):
+        raise SettingsError(f"{file}: two rooms have the same name")
+    return settings
+
+
+def _explain(error: ValidationError | TypeError) -> str:
+    if isinstance(error, TypeError):
+        return "the key 'home' cannot be set here (use --home or PALACE_HOME)"
+    lines: list[str] = []
+    for item in error.errors(include_url=False, include_input=False):
+        place = ".".join(str(part) for part in item["loc"])
+        reason = "unknown key" if item["type"] == "extra_forbidden" else item["msg"].removeprefix("Value error, ")
+        lines.append(f"{place}: {reason}")
+    return "; ".join(lines)

@@ -1,0 +1,60 @@
+"""Writing files so that a reader, or the next run after a kill, sees the old content or the new, never a part."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+TEMPORARY_PREFIX = ".tmp-"
+
+
+def make_folder(path: Path, mode: int = 0o700) -> Path:
+    """The folder, made with its parents if need be; a new one is the owner's alone."""
+    path.mkdir(mode=mode, parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path in the same folder that becomes `path` (0600, fsynced) when the block ends without an error."""
+    make_folder(path.parent)
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(4)}-{path.name}"[:200])
+    try:
+        yield temporary
+        temporary.chmod(0o600)
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Atomic write of a whole file, 0600."""
+    with replacing(path) as temporary:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+
+
+def sync_folder(path: Path) -> None:
+    """Make renames in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(folder: Path, remove: Callable[[Path], None] = Path.unlink) -> int:
+    """Delete temporary files that a kill left in `folder` and below; returns how many. Call it under the home's lock."""
+    count = 0
+    for path in folder.rglob(f"{TEMPORARY_PREFIX}*"):
+        if path.is_file():
+            remove(path)
+            count += 1
+    return count
