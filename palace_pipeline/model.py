@@ -22,11 +22,11 @@ Unit = Literal["file", "conversation", "message"]
 
 ROLES: tuple[Role, ...] = ("user", "assistant", "bot", "tool", "system", "thinking")
 VISIBLE_ROLES: tuple[Role, ...] = ("user", "assistant", "bot")
-PROVIDERS = (
+PROVIDERS: list[str] = (
     "chatgpt claude claude-code codex gemini-cli gemini ai-studio grok grok-cli deepseek mistral perplexity "
     "vscode-copilot copilot-cli cursor openclaw hermes open-webui librechat lm-studio continue slack discord telegram "
     "whatsapp sharegpt transcript markdown text session"
-).split()
+).split()  # noqa: SIM905 - a list of thirty quoted names reads worse
 DOCUMENT_PROVIDERS = ("markdown", "text")
 """Providers whose 'conversation' is a document without speakers."""
 
@@ -139,7 +139,7 @@ class Skip:
 class Finding:
     """One redacted place. `start`, `end`: code points of the field before redaction. Never the value itself.
 
-    `fingerprint`: keyed hash (the home's `.key`) of the value, so that the same value can be counted without being kept.
+    `fingerprint`: keyed hash (the home's `.key`) of the value: equal values can be counted without being kept.
     """
 
     field: str

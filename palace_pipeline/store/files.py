@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def make_folder(path: Path, mode: int = 0o700) -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Generator[Path]:
     """A temporary path in the same folder that becomes `path` (0600, fsynced) when the block ends without an error."""
     make_folder(path.parent)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(4)}-{path.name}"[:200])
@@ -50,11 +50,11 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_leftovers(folder: Path, remove: Callable[[Path], None] = Path.unlink) -> int:
-    """Delete temporary files that a kill left in `folder` and below; returns how many. Call it under the home's lock."""
+def remove_leftovers(folder: Path) -> int:
+    """Delete temporary files that a kill left in `folder` and below, under the home's lock; returns how many."""
     count = 0
     for path in folder.rglob(f"{TEMPORARY_PREFIX}*"):
         if path.is_file():
-            remove(path)
+            path.unlink()
             count += 1
     return count

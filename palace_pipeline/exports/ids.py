@@ -1,0 +1,36 @@
+"""Ids for what the source gave none: made of content that stays the same when the conversation grows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from palace_pipeline.model import Message, short_hash
+
+
+def derive_ids(messages: Sequence[Message]) -> None:
+    """Give every message without an id (`""`) one, and make doubled ids unique, in place.
+
+    The id is a hash of role, kind, speaker, time and text, and of how often that came before. So the same message of a
+    longer export has the same id, and two equal messages of one conversation have two.
+    """
+    seen: Counter[str] = Counter()
+    for message in messages:
+        base = message.message_id or short_hash(
+            message.role,
+            message.kind,
+            message.speaker or "",
+            message.created_at.isoformat() if message.created_at else message.local_time or "",
+            message.text,
+        )
+        seen[base] += 1
+        message.message_id = base if seen[base] == 1 else f"{base}~{seen[base]}"
+
+
+def derive_conversation_id(provider: str, chat_name: str, messages: Sequence[Message]) -> str:
+    """Id of a conversation whose source has none: sha256(provider, chat name, first dated instant, first message)[:16]."""
+    first_time = next((m.created_at or m.local_time or "" for m in messages if m.created_at or m.local_time), "")
+    instant = first_time.isoformat() if isinstance(first_time, datetime) else first_time
+    first_text = messages[0].text if messages else ""
+    return short_hash(provider, chat_name, instant, first_text)

@@ -1,0 +1,80 @@
+"""Bytes -> clean text: decoding, lines of JSONL, and what a message's text may hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import orjson
+
+MAX_LINE_BYTES = 128 * 1024 * 1024
+"""A longer JSONL line is skipped and counted; 80 MB lines (inline images) are real."""
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean_text(text: str) -> str:
+    """CRLF to LF, NUL dropped, lone surrogates to U+FFFD; everything else (CJK, marks, U+2028) stays."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in text:
+        text = text.replace("\0", "")
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def decode(data: bytes) -> str | None:
+    """Text of a file by its byte order mark, else as UTF-8, else (if it looks like text) as latin-1; None for binary.
+
+    UTF-16 without a mark is recognised by its NULs. The result may still need `clean_text`.
+    """
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    sample = data[:4096]
+    if sample.count(0) > len(sample) // 5:
+        for encoding, at in (("utf-16-le", 1), ("utf-16-be", 0)):
+            if sample[at::2].count(0) > len(sample) // 4 and sample[1 - at :: 2].count(0) == 0:
+                return data.decode(encoding, "replace")
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.end >= len(data) - 3 and error.reason == "unexpected end of data":
+            return data[: error.start].decode("utf-8")
+        control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
+        return None if control > len(sample) // 50 else data.decode("latin-1")
+
+
+def json_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    r"""(line number from 1, line without its end) of JSONL: split at `\n` only, NULs, `\r`, BOM and blanks stripped.
+
+    Blank lines are left out. A line over `MAX_LINE_BYTES` comes as b"" (the caller counts it); its rest is read past.
+    """
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            while (rest := stream.readline(1 << 20)) and not rest.endswith(b"\n"):
+                pass
+            yield number, b""
+            continue
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        line = line.strip(b"\0 \t\r\n")
+        if line:
+            yield number, line
+
+
+def parse_json(data: bytes | str) -> object:
+    """A JSON value; text with escaped lone surrogates (which strict parsers refuse) comes with U+FFFD instead.
+
+    Raises ValueError if it is no JSON.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        import json
+
+        # The slow parser takes lone surrogates and NaN; what it takes is put in order by `clean_text`.
+        return json.loads(data.decode("utf-8", "replace") if isinstance(data, bytes) else data, strict=False)
