@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -58,3 +58,12 @@ def remove_leftovers(folder: Path) -> int:
             path.unlink()
             count += 1
     return count
+
+
+def restrict(folder: Path) -> None:
+    """Take all rights from others in a folder whose files another library made (0700 and 0600)."""
+    folder.chmod(0o700)
+    for path in folder.rglob("*"):
+        # A library's own temporary file may go away while we look.
+        with suppress(FileNotFoundError):
+            path.chmod(0o700 if path.is_dir() else 0o600)

@@ -1,0 +1,309 @@
+"""The Chroma collection `palace_drawers`: every drawer with its text, vector and metadata, for any Chroma client.
+
+Chroma is derived from the lake and disposable; the vectors themselves are kept in `lake/clean/vectors`. Two processes
+that write one Chroma directory lose vectors without an error, so every writer holds the home's lock before it opens a
+store here. Search does not use Chroma at all.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palace_pipeline.store.files import make_folder, restrict, sync_folder
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+    from chromadb.api.models.Collection import Collection
+
+COLLECTION = "palace_drawers"
+SCHEMA_VERSION = 1
+WRITE_BATCH = 5_000
+"""Chroma refuses more than 5,461 rows at once."""
+READ_PAGE = 500
+
+Scalar = str | int
+T = TypeVar("T")
+
+
+class OtherModelError(RuntimeError):
+    """The collection holds vectors of another model or layout; vectors of two models must not be mixed."""
+
+    def __init__(self, stored: str, wanted: str) -> None:
+        super().__init__(
+            f"the Chroma collection was made with {stored}, but the settings ask for {wanted}; it has to be rebuilt"
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class ModelIdentity:
+    """What made the vectors of a collection."""
+
+    name: str
+    sha256: str
+    dimension: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} ({self.sha256[:12]}, {self.dimension} dimensions)"
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class StoredDrawer:
+    """One row of the collection. `day` is yyyymmdd; `filed_at` ISO text, see `filed_at`; unknown text is ''."""
+
+    drawer_id: str
+    document: str
+    vector: NDArray[np.float32]
+    provider: str
+    conversation_id: str
+    wing: str
+    hall: str
+    room: str
+    day: int
+    chunk_index: int
+    title: str = ""
+    page: str = ""
+    source_file: str = ""
+    filed_at: str = ""
+
+    def metadata(self) -> dict[str, Scalar]:
+        """The metadata of the contract; `document_id` and `doc_id` are what LlamaIndex deletes by."""
+        return {
+            "provider": self.provider,
+            "conversation_id": self.conversation_id,
+            "document_id": self.conversation_id,
+            "doc_id": self.conversation_id,
+            "wing": self.wing,
+            "hall": self.hall,
+            "room": self.room,
+            "day": self.day,
+            "chunk_index": self.chunk_index,
+            "title": self.title,
+            "page": self.page,
+            "source_file": self.source_file,
+            "filed_at": self.filed_at,
+        }
+
+
+def filed_at(times: Iterable[datetime | None], day: date) -> str:
+    """When a drawer's content came to be: its latest message time in UTC, else its day. Never the time of the run.
+
+    The same rows give the same text, so that a second run finds nothing to write.
+    """
+    known = [time for time in times if time is not None]
+    return max(known).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if known else day.isoformat()
+
+
+class VectorStore:
+    """The collection of one directory, opened for writing. Use as a context manager; the caller holds the home's lock.
+
+    Raises OtherModelError on entry if the directory holds vectors of another model (`rebuild` then makes it anew).
+    """
+
+    def __init__(self, path: Path, model: ModelIdentity) -> None:
+        self._path = path.absolute()
+        self._model = model
+        self._client: Client | None = None
+        self._opened: Collection | None = None
+
+    def __enter__(self) -> Self:
+        _recover(self._path)
+        make_folder(self._path)
+        self._client = _connect(self._path)
+        try:
+            self._opened = _collection(self._client, self._model)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory. Chroma shares one system per path and process: the last one closed frees it."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+            self._opened = None
+            restrict(self._path)
+
+    @property
+    def _collection(self) -> Collection:
+        if self._opened is None:
+            raise ValueError("the vector store is not open")
+        return self._opened
+
+    def count(self) -> int:
+        """How many drawers the collection holds."""
+        return self._collection.count()
+
+    def ids(self) -> Generator[list[str]]:
+        """All drawer ids, in pages."""
+        offset = 0
+        while page := self._collection.get(include=[], limit=READ_PAGE, offset=offset)["ids"]:
+            yield page
+            offset += len(page)
+
+    def upsert(self, rows: Iterable[StoredDrawer]) -> int:
+        """Write the rows that are new or differ from what is stored; returns how many those are.
+
+        The comparison pays: replacing a row costs Chroma some four times what adding one does.
+        """
+        written = 0
+        for batch in _batches(rows, WRITE_BATCH):
+            stored: set[str] = set()
+            same: set[str] = set()
+            for page in _batches(batch, READ_PAGE):
+                found, equal = self._compare(page)
+                stored |= found
+                same |= equal
+            new = [row for row in batch if row.drawer_id not in stored]
+            changed = [row for row in batch if row.drawer_id in stored - same]
+            if new:
+                _write(self._collection.add, new)
+            if changed:
+                _write(self._collection.upsert, changed)
+            written += len(new) + len(changed)
+        return written
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Remove drawers; ids that are not there are ignored."""
+        for batch in _batches(ids, WRITE_BATCH):
+            self._collection.delete(ids=batch)
+
+    def sample_check(self, ids: Sequence[str]) -> list[str]:
+        """Those of `ids` that are missing or have no usable vector Chroma can lose vectors and still count right."""
+        missing: list[str] = []
+        for page in _batches(ids, READ_PAGE):
+            got = self._collection.get(ids=page, include=["embeddings"])
+            vectors = got["embeddings"]
+            good = {
+                drawer_id
+                for drawer_id, vector in zip(got["ids"], vectors if vectors is not None else [], strict=False)
+                if _usable(vector, self._model.dimension)
+            }
+            missing += [drawer_id for drawer_id in page if drawer_id not in good]
+        return missing
+
+    @classmethod
+    def rebuild(cls, path: Path, model: ModelIdentity, rows: Iterable[StoredDrawer]) -> int:
+        """Make the collection from `rows` in a new directory and put it in the place of the old; returns the count.
+
+        A kill leaves the old directory, or (between the two renames) one that the next opening puts back. Erased
+        texts are really gone afterwards, which a delete inside Chroma does not promise. Nobody may have `path` open in
+        this process, since a client would go on with the old files: raises ValueError then.
+        """
+        path = path.absolute()
+        fresh, old = path.with_name(f".{path.name}-new"), path.with_name(f".{path.name}-old")
+        if _is_open(path) or _is_open(fresh):
+            raise ValueError("the collection is open in this process; close it before it is rebuilt")
+        _recover(path)
+        for leftover in (fresh, old):
+            if leftover.exists():
+                shutil.rmtree(leftover)
+        with cls(fresh, model) as store:
+            for batch in _batches(rows, WRITE_BATCH):
+                _write(store._collection.add, batch)
+            count = store.count()
+        if path.exists():
+            path.rename(old)
+        fresh.rename(path)
+        sync_folder(path.parent)
+        if old.exists():
+            shutil.rmtree(old)
+        return count
+
+    def _compare(self, rows: Sequence[StoredDrawer]) -> tuple[set[str], set[str]]:
+        """Ids that are stored, and those of them that are stored exactly so."""
+        got = self._collection.get(
+            ids=[row.drawer_id for row in rows], include=["documents", "metadatas", "embeddings"]
+        )
+        vectors, documents, metadatas = got["embeddings"], got["documents"] or [], got["metadatas"] or []
+        stored = {
+            drawer_id: (document, metadata, vector)
+            for drawer_id, document, metadata, vector in zip(
+                got["ids"], documents, metadatas, vectors if vectors is not None else [], strict=False
+            )
+        }
+        same: set[str] = set()
+        for row in rows:
+            if (known := stored.get(row.drawer_id)) is None:
+                continue
+            document, metadata, vector = known
+            if document == row.document and dict(metadata) == row.metadata() and np.array_equal(vector, row.vector):
+                same.add(row.drawer_id)
+        return set(got["ids"]), same
+
+
+def _connect(path: Path) -> Client:
+    import chromadb
+    from chromadb.config import Settings
+
+    client = chromadb.PersistentClient(str(path), settings=Settings(anonymized_telemetry=False))
+    return cast("Client", client)  # its declared type lacks `close`
+
+
+def _is_open(path: Path) -> bool:
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    # No public way to ask; opening a second client would itself take the path.
+    return str(path) in SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]
+
+
+def _collection(client: Client, model: ModelIdentity) -> Collection:
+    wanted = {
+        "model": model.name,
+        "model_sha256": model.sha256,
+        "dimension": model.dimension,
+        "schema": SCHEMA_VERSION,
+    }
+    # Opening with other metadata would be accepted in silence, so what is stored is compared here.
+    collection = client.get_or_create_collection(
+        COLLECTION, embedding_function=None, metadata=wanted, configuration={"hnsw": {"space": "cosine"}}
+    )
+    stored = collection.metadata or {}
+    if {key: stored.get(key) for key in wanted} != wanted:
+        made_by = ModelIdentity(
+            str(stored.get("model", "?")), str(stored.get("model_sha256", "?")), int(stored.get("dimension") or 0)
+        )
+        raise OtherModelError(f"{made_by.label}, schema {stored.get('schema')}", f"{model.label}, schema 1")
+    return collection
+
+
+def _write(method: Callable[..., None], rows: Sequence[StoredDrawer]) -> None:
+    method(
+        ids=[row.drawer_id for row in rows],
+        documents=[row.document for row in rows],
+        embeddings=np.stack([row.vector for row in rows]).astype(np.float32, copy=False),
+        metadatas=[row.metadata() for row in rows],
+    )
+
+
+def _usable(vector: object, dimension: int) -> bool:
+    if vector is None:
+        return False
+    values = np.asarray(vector, dtype=np.float32)
+    return values.shape == (dimension,) and bool(np.isfinite(values).all()) and bool(values.any())
+
+
+def _recover(path: Path) -> None:
+    """Undo a rebuild that was killed between its two renames."""
+    old = path.with_name(f".{path.name}-old")
+    if old.exists() and not path.exists():
+        old.rename(path)
+
+
+def _batches(rows: Iterable[T], size: int) -> Generator[list[T]]:
+    rest = iter(rows)
+    while batch := list(islice(rest, size)):
+        yield batch
