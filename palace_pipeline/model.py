@@ -22,11 +22,12 @@ Unit = Literal["file", "conversation", "message"]
 
 ROLES: tuple[Role, ...] = ("user", "assistant", "bot", "tool", "system", "thinking")
 VISIBLE_ROLES: tuple[Role, ...] = ("user", "assistant", "bot")
-PROVIDERS: list[str] = (
-    "chatgpt claude claude-code codex gemini-cli gemini ai-studio grok grok-cli deepseek mistral perplexity "
-    "vscode-copilot copilot-cli cursor openclaw hermes open-webui librechat lm-studio continue slack discord telegram "
-    "whatsapp sharegpt transcript markdown text session"
-).split()  # noqa: SIM905 - a list of thirty quoted names reads worse
+PROVIDERS = (
+    *("chatgpt", "claude", "claude-code", "codex", "gemini-cli", "gemini", "ai-studio", "grok", "grok-cli", "deepseek"),
+    *("mistral", "perplexity", "vscode-copilot", "copilot-cli", "cursor", "openclaw", "hermes", "open-webui"),
+    *("librechat", "lm-studio", "continue", "slack", "discord", "telegram", "whatsapp", "sharegpt", "transcript"),
+    *("markdown", "text", "session"),
+)
 DOCUMENT_PROVIDERS = ("markdown", "text")
 """Providers whose 'conversation' is a document without speakers."""
 

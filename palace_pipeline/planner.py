@@ -1,0 +1,115 @@
+"""What has work: compares, for every conversation, what the ledger knows with what each stage was built from.
+
+The one planner: command line, sensors and the gap check all ask here. Nothing to do means no run. A stage is up to date
+for a conversation if its `<stage>_in` is what it would be built from now: the identity of its input and the recipe of
+the code and settings that do the work. So a changed reader, rule set, chunker, room or model marks just the days it
+concerns, and an input that leaves the transcript as it was costs nothing downstream.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+
+from palace_pipeline.store.ledger import Ledger
+
+STAGES = ("normalized", "redacted", "chunks", "drawers", "pages", "vectors", "tables")
+"""Stages in the order of the flow; the names are the ledger's columns."""
+
+# A day inside a range costs a planned and a materialisation event for each daily asset; a further run costs its set-up.
+# Neighbours are merged while the days between cost less than the run they save (measured: docs/performance.md).
+MERGE_GAP_DAYS = 12
+
+EXPECTED = {
+    "normalized": "input || '|' || :merge",
+    "redacted": "normalized_out || '|' || :redaction",
+    "chunks": "redacted_out || '|' || :chunks",
+    "drawers": "chunks_out || '|' || redacted_out || '|' || :rooms",
+    "pages": "redacted_out || '|' || drawers_out || '|' || :pages",
+    "vectors": "drawers_out || '|' || redacted_out || '|' || :vectors",
+    "tables": "redacted_out || '|' || drawers_out || '|' || pages_in || '|' || :tables",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipes:
+    """Versions of the work of each stage, settings that change its result included. Never contains a setting's value."""
+
+    merge: str
+    redaction: str
+    chunks: str
+    rooms: str
+    pages: str
+    vectors: str
+    tables: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Days from `first` to `last`, both inclusive."""
+
+    first: date
+    last: date
+
+    def days(self) -> list[date]:
+        return [self.first + timedelta(days=n) for n in range((self.last - self.first).days + 1)]
+
+    def __contains__(self, day: date) -> bool:
+        return self.first <= day <= self.last
+
+
+_STALE = " OR ".join(f"{stage}_in IS NOT ({EXPECTED[stage]})" for stage in STAGES)
+
+
+def stale_days(ledger: Ledger, recipes: Recipes) -> list[date]:
+    """Days with work, in order: those with a conversation that some stage has not built, and days that lost one."""
+    rows = ledger.rows(
+        f"SELECT DISTINCT day FROM conversations WHERE {_STALE} UNION SELECT day FROM left_days ORDER BY day",
+        asdict(recipes),  # pyright: ignore[reportArgumentType] - named parameters
+    )
+    return [date.fromisoformat(row["day"]) for row in rows]
+
+
+def ranges(days: Iterable[date], gap: int = MERGE_GAP_DAYS) -> list[Range]:
+    """Few contiguous ranges that hold all `days`; days up to `gap` apart come into one range."""
+    out: list[Range] = []
+    for day in sorted(set(days)):
+        if out and (day - out[-1].last).days <= gap:
+            out[-1] = Range(out[-1].first, day)
+        else:
+            out.append(Range(day, day))
+    return out
+
+
+def plan(ledger: Ledger, recipes: Recipes) -> list[Range]:
+    """The ranges to run now; empty if there is nothing to do."""
+    return ranges(stale_days(ledger, recipes))
+
+
+def due(ledger: Ledger, stage: str, span: Range, recipes: Recipes, *, force: bool = False) -> list[sqlite3.Row]:
+    """Conversations of some days that a stage has to (re)build, by day; `made_from` is what to note afterwards.
+
+    `force` takes all conversations of the days, whether stale or not: a backfill.
+    """
+    condition = "1" if force else f"{stage}_in IS NOT ({EXPECTED[stage]})"
+    return ledger.rows(
+        f"SELECT *, {EXPECTED[stage]} AS made_from FROM conversations "
+        f"WHERE day BETWEEN :first AND :last AND ({condition}) AND ({EXPECTED[stage]}) IS NOT NULL "
+        "ORDER BY day, provider, conversation_id",
+        {**asdict(recipes), "first": span.first.isoformat(), "last": span.last.isoformat()},  # pyright: ignore[reportArgumentType]
+    )
+
+
+def clear_left_days(ledger: Ledger, span: Range) -> None:
+    """The partitions of these days have been shown anew."""
+    ledger.write("DELETE FROM left_days WHERE day BETWEEN ? AND ?", (span.first.isoformat(), span.last.isoformat()))
+
+
+def split_by_month(rows: Sequence[sqlite3.Row]) -> list[tuple[str, list[sqlite3.Row]]]:
+    """Conversations grouped by the month file they lie in, in order."""
+    out: dict[str, list[sqlite3.Row]] = {}
+    for row in rows:
+        out.setdefault(row["day"][:7], []).append(row)
+    return sorted(out.items())

@@ -1,0 +1,146 @@
+"""The palace home: where everything of one archive lies, made at the first ingest and by nothing else."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from palace_pipeline.settings import DEFAULT_TOML, Settings
+from palace_pipeline.store.files import make_folder, remove_leftovers, sync_folder, write_bytes
+from palace_pipeline.store.lake import Lake
+from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.store.lock import writer
+from palace_pipeline.store.vault import Vault
+
+SCHEMA_VERSION = 1
+_FOLDERS = (
+    *("inbox", "conversations", "chroma", "lexical", "lake/clean", "lake/raw", "vault", "quarantine"),
+    *("receipts", "dagster"),
+)
+_DAGSTER_YAML = """\
+# Written by Palace. One writer at a time, nothing sent anywhere.
+telemetry:
+  enabled: false
+concurrency:
+  runs:
+    max_concurrent_runs: 1
+  pools:
+    default_limit: 1
+    granularity: op
+run_monitoring:
+  enabled: true
+  free_slots_after_run_end_seconds: 300
+sensors:
+  use_threads: false
+"""
+
+
+class HomeTooNew(RuntimeError):
+    """The home was written by a newer Palace; nothing was changed."""
+
+
+class Home:
+    """Paths and stores of one palace home. Making the object touches nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.path = settings.home
+        self.lake = Lake(self.path / "lake")
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "schema_version").exists()
+
+    @property
+    def conversations(self) -> Path:
+        return self.path / "conversations"
+
+    @property
+    def receipts(self) -> Path:
+        return self.path / "receipts"
+
+    @property
+    def quarantine(self) -> Path:
+        return self.path / "quarantine"
+
+    @property
+    def dagster(self) -> Path:
+        """DAGSTER_HOME of this archive."""
+        return self.path / "dagster"
+
+    @property
+    def warehouse(self) -> Path:
+        return self.path / "palace.duckdb"
+
+    def prepare(self) -> None:
+        """Make the home, or what is missing of it, and clear what a killed run left. Needs the write lock.
+
+        Raises HomeTooNew if a newer Palace wrote it.
+        """
+        marker = self.path / "schema_version"
+        if marker.exists():
+            version = int(marker.read_text(encoding="utf-8").strip() or 0)
+            if version > SCHEMA_VERSION:
+                raise HomeTooNew(
+                    f"{self.path} was written by a newer Palace (schema {version}; this one knows {SCHEMA_VERSION}). "
+                    "Nothing was changed; update Palace."
+                )
+        for name in _FOLDERS:
+            make_folder(self.path / name)
+        for name in ("lake/raw", "vault"):
+            (self.path / name).chmod(0o700)
+        if not (self.path / "palace.toml").exists():
+            write_bytes(self.path / "palace.toml", DEFAULT_TOML.encode())
+        if not (self.dagster / "dagster.yaml").exists():
+            write_bytes(self.dagster / "dagster.yaml", _DAGSTER_YAML.encode())
+        self.key()
+        if not marker.exists():
+            write_bytes(marker, f"{SCHEMA_VERSION}\n".encode())
+        for name in ("conversations", "lake", "receipts", "quarantine"):
+            remove_leftovers(self.path / name)
+
+    def key(self) -> bytes:
+        """The home's HMAC key (32 bytes, made once); keyed hashes of one archive mean nothing in another."""
+        path = self.path / ".key"
+        if not path.exists():
+            make_folder(self.path)
+            temporary = path.with_name(f".key-{secrets.token_hex(4)}")
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(secrets.token_bytes(32))
+                stream.flush()
+                os.fsync(stream.fileno())
+            try:
+                os.link(temporary, path)  # unlike a rename it never replaces a key that is already there
+            except FileExistsError:
+                return path.read_bytes()
+            finally:
+                temporary.unlink()
+            sync_folder(self.path)
+        return path.read_bytes()
+
+    @contextmanager
+    def writing(self, *, wait_seconds: float | None = None) -> Generator[None]:
+        """Hold the write lock; the home is made or tidied if need be."""
+        with writer(self.path, wait_seconds=wait_seconds):
+            self.prepare()
+            yield
+
+    @contextmanager
+    def ledger(self) -> Generator[Ledger]:
+        ledger = Ledger(self.path / "ledger.sqlite")
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+
+    @contextmanager
+    def vault(self) -> Generator[Vault]:
+        vault = Vault(self.path / "vault")
+        try:
+            yield vault
+        finally:
+            vault.close()

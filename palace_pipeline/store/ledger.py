@@ -1,0 +1,232 @@
+"""The ledger: what was found, what it held, on which day each conversation lies, and what has been built of it.
+
+SQLite in WAL mode. It holds no text of a chat: paths, ids, hashes, counts and times only. One writer (the home's lock),
+any number of readers.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import zstandard
+
+from palace_pipeline.model import Skip, short_hash
+from palace_pipeline.store.files import make_folder
+
+Key = tuple[str, str]
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- A file of an export folder as it was when last read.
+CREATE TABLE IF NOT EXISTS files (
+  path TEXT PRIMARY KEY, root TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
+  sha256 TEXT, status TEXT NOT NULL, reason TEXT, provider TEXT, format TEXT, recipe TEXT NOT NULL,
+  first_seen_at TEXT NOT NULL, read_at TEXT NOT NULL, conversations INTEGER NOT NULL, messages INTEGER NOT NULL,
+  skipped INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 1
+) WITHOUT ROWID;
+
+-- What was not taken of a file, and why.
+CREATE TABLE IF NOT EXISTS skips (
+  path TEXT NOT NULL, provider TEXT, place TEXT NOT NULL, reason TEXT NOT NULL, expected INTEGER NOT NULL,
+  count INTEGER NOT NULL, unit TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS skips_path ON skips (path);
+
+-- Names (never values) that no reader knows: the drift alarm.
+CREATE TABLE IF NOT EXISTS unknown_names (path TEXT NOT NULL, name TEXT NOT NULL, count INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS unknown_path ON unknown_names (path);
+
+-- The bytes of a member in the vault.
+CREATE TABLE IF NOT EXISTS members (
+  path TEXT NOT NULL, member TEXT NOT NULL, use TEXT NOT NULL, size INTEGER NOT NULL, pieces BLOB NOT NULL,
+  PRIMARY KEY (path, member)
+) WITHOUT ROWID;
+
+-- The smallest thing that is read by itself: an element of a JSON array, or a whole member. Known element, no parsing.
+CREATE TABLE IF NOT EXISTS elements (
+  element TEXT PRIMARY KEY, format TEXT NOT NULL, pieces BLOB NOT NULL, skips BLOB NOT NULL, unknown BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS element_records (
+  element TEXT NOT NULL, provider TEXT NOT NULL, conversation_id TEXT NOT NULL, record TEXT NOT NULL,
+  PRIMARY KEY (element, provider, conversation_id, record)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS file_elements (
+  path TEXT NOT NULL, member TEXT NOT NULL, position INTEGER NOT NULL, element TEXT NOT NULL,
+  PRIMARY KEY (path, member, position)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS file_elements_element ON file_elements (element);
+
+-- One form in which a conversation was seen. `superseded`: a later record holds all of it.
+CREATE TABLE IF NOT EXISTS sightings (
+  provider TEXT NOT NULL, conversation_id TEXT NOT NULL, record TEXT NOT NULL, path TEXT NOT NULL, member TEXT NOT NULL,
+  sha256 TEXT NOT NULL, seen_day TEXT NOT NULL, earliest TEXT, undated_reason TEXT, created TEXT, updated_at TEXT,
+  message_index BLOB NOT NULL,
+  superseded INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (provider, conversation_id, record)
+) WITHOUT ROWID;
+
+-- Conversation -> day, and for each stage what it was built from (`_in`) and what came out (`_out`).
+CREATE TABLE IF NOT EXISTS conversations (
+  provider TEXT NOT NULL, conversation_id TEXT NOT NULL, day TEXT NOT NULL, dated INTEGER NOT NULL, undated_reason TEXT,
+  first_seen_day TEXT NOT NULL, input TEXT NOT NULL, messages INTEGER NOT NULL, message_index BLOB NOT NULL,
+  forked_from TEXT, superseded_by TEXT, status TEXT NOT NULL DEFAULT 'ok', built_day TEXT, page TEXT,
+  normalized_in TEXT, normalized_out TEXT, redacted_in TEXT, redacted_out TEXT, chunks_in TEXT, chunks_out TEXT,
+  drawers_in TEXT, drawers_out TEXT, pages_in TEXT, vectors_in TEXT, tables_in TEXT,
+  PRIMARY KEY (provider, conversation_id)
+);
+CREATE INDEX IF NOT EXISTS conversations_day ON conversations (day);
+CREATE INDEX IF NOT EXISTS conversations_fork ON conversations (provider, forked_from);
+
+-- The drawers of a conversation in Chroma and the lexical index; `hash` NULL: about to be written.
+CREATE TABLE IF NOT EXISTS published (
+  provider TEXT NOT NULL, conversation_id TEXT NOT NULL, drawer_id TEXT NOT NULL, hash TEXT,
+  PRIMARY KEY (provider, conversation_id, drawer_id)
+) WITHOUT ROWID;
+
+-- Days that lost a conversation to another day: their partitions have to be shown anew.
+CREATE TABLE IF NOT EXISTS left_days (day TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- What each stage did, for receipts and plots.
+CREATE TABLE IF NOT EXISTS stage_log (
+  batch TEXT NOT NULL, stage TEXT NOT NULL, finished_at TEXT NOT NULL, seconds REAL NOT NULL, counts TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS stage_log_batch ON stage_log (batch);
+"""
+
+
+class LedgerTooNew(RuntimeError):
+    """The home was written by a newer Palace."""
+
+
+def pack_index(index: dict[str, str]) -> bytes:
+    """Message id -> message hash, as compact bytes."""
+    return zstandard.compress(orjson.dumps(index, option=orjson.OPT_SORT_KEYS), 3)
+
+
+def unpack_index(data: bytes) -> dict[str, str]:
+    """The inverse of `pack_index`."""
+    return orjson.loads(zstandard.decompress(data))
+
+
+def input_fingerprint(records: Iterable[str]) -> str:
+    """Identity of a set of sightings, whatever the order in which they came."""
+    return short_hash(*sorted(records))
+
+
+class Ledger:
+    """`ledger.sqlite` of a home (or `:memory:` for a dry run without one)."""
+
+    def __init__(self, path: Path | None) -> None:
+        if path is not None:
+            make_folder(path.parent)
+            path.touch(mode=0o600)
+        self.db = sqlite3.connect(path or ":memory:", timeout=60, isolation_level=None)
+        self.db.row_factory = sqlite3.Row
+        self.db.execute("PRAGMA journal_mode=WAL")
+        self.db.execute("PRAGMA synchronous=NORMAL")
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            self.db.close()
+            raise LedgerTooNew(
+                f"{path} was written by a newer Palace (schema {version}, this one knows {SCHEMA_VERSION}). "
+                "Nothing was changed; update Palace."
+            )
+        if version == 0:
+            self.db.executescript(_SCHEMA)
+            self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @classmethod
+    def reading(cls, path: Path) -> Ledger | None:
+        """The ledger of a home for readers, or None if there is none yet (reading creates nothing)."""
+        return cls(path) if path.exists() else None
+
+    def close(self) -> None:
+        self.db.close()
+
+    @contextmanager
+    def transaction(self, *, keep: bool = True) -> Generator[None]:
+        """All or nothing; with `keep=False` (a dry run) always nothing. Inner transactions join the outer one."""
+        if self.db.in_transaction:
+            yield
+            return
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT" if keep else "ROLLBACK")
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        return self.db.execute(sql, parameters).fetchall()
+
+    def one(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Row | None:
+        return self.db.execute(sql, parameters).fetchone()
+
+    def write(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        self.db.execute(sql, parameters)
+
+    def write_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self.db.executemany(sql, rows)
+
+    # --- files and elements -------------------------------------------------------------------------------------------
+
+    def known_files(self) -> dict[str, sqlite3.Row]:
+        """Path -> size, mtime_ns, inode, sha256, status, recipe of every file ever read."""
+        rows = self.rows("SELECT path, size, mtime_ns, inode, sha256, status, recipe, attempts FROM files")
+        return {row["path"]: row for row in rows}
+
+    def replace_skips(self, path: str, provider: str | None, skips: Iterable[Skip], unknown: dict[str, int]) -> None:
+        self.write("DELETE FROM skips WHERE path = ?", (path,))
+        self.write("DELETE FROM unknown_names WHERE path = ?", (path,))
+        self.write_many(
+            "INSERT INTO skips VALUES (?, ?, ?, ?, ?, ?, ?)",
+            ((path, provider, s.where, s.reason, int(s.expected), s.count, s.unit) for s in skips),
+        )
+        self.write_many("INSERT INTO unknown_names VALUES (?, ?, ?)", ((path, n, c) for n, c in unknown.items()))
+
+    # --- conversations ------------------------------------------------------------------------------------------------
+
+    def conversation(self, key: Key) -> sqlite3.Row | None:
+        return self.one("SELECT * FROM conversations WHERE provider = ? AND conversation_id = ?", key)
+
+    def sightings(self, key: Key) -> list[sqlite3.Row]:
+        """The live sightings of a conversation (not those that a later one contains)."""
+        return self.rows(
+            "SELECT * FROM sightings WHERE provider = ? AND conversation_id = ? AND superseded = 0 ORDER BY record", key
+        )
+
+    def mark_built(self, stage: str, built: Iterable[tuple[Key, str, str | None]], extra: Sequence[str] = ()) -> None:
+        """Note for a stage what each conversation was built from, and the identity of the result."""
+        columns = f"{stage}_in = ?" + (f", {stage}_out = ?" if f"{stage}_out" in _OUT_COLUMNS else "")
+        columns += "".join(f", {part}" for part in extra)
+        sql = f"UPDATE conversations SET {columns} WHERE provider = ? AND conversation_id = ?"
+        has_out = f"{stage}_out" in _OUT_COLUMNS
+        with self.transaction():
+            self.write_many(
+                sql, ((made_from, out, *key) if has_out else (made_from, *key) for key, made_from, out in built)
+            )
+
+    # --- log ----------------------------------------------------------------------------------------------------------
+
+    def log_stage(self, batch: str, stage: str, finished_at: str, seconds: float, counts: dict[str, Any]) -> None:
+        self.write(
+            "INSERT INTO stage_log VALUES (?, ?, ?, ?, ?)",
+            (batch, stage, finished_at, seconds, orjson.dumps(counts).decode()),
+        )
+
+    def meta(self, name: str) -> str | None:
+        row = self.one("SELECT value FROM meta WHERE name = ?", (name,))
+        return row["value"] if row else None
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+
+_OUT_COLUMNS = {"normalized_out", "redacted_out", "chunks_out", "drawers_out"}

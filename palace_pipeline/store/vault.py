@@ -1,0 +1,122 @@
+"""The vault: the raw bytes of what was read, and the records made of them. Content-addressed, so nothing is kept twice.
+
+A member's bytes are kept as a list of *pieces*. Elements of a JSON array are pieces of their own, so a monthly
+re-export adds only the chats that changed; a log that grew adds its tail. Pieces and records lie compressed (zstd) in
+one SQLite file: thousands of small values, transactions, and bytes that are really gone after a purge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from palace_pipeline.store.files import make_folder
+
+PIECE_BYTES = 4 * 1024 * 1024
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS pieces (hash TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS records (hash TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
+"""
+
+
+def content_hash(data: bytes) -> str:
+    """Identity of bytes in the vault: sha256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class Vault:
+    """`vault/vault.sqlite` of a home. Writers hold the home's lock; `commit` makes what was added durable."""
+
+    def __init__(self, folder: Path) -> None:
+        make_folder(folder)
+        path = folder / "vault.sqlite"
+        path.touch(mode=0o600)
+        self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("PRAGMA secure_delete=ON")
+        self._db.executescript(_SCHEMA)
+        self._compress = zstandard.ZstdCompressor(level=3).compress
+        self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def close(self) -> None:
+        self.commit()
+        self._db.close()
+
+    def commit(self) -> None:
+        """End the transaction that the first write after the last commit began."""
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
+
+    def _put(self, table: str, digest: str, data: bytes) -> str:
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+        known = self._db.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (digest,)).fetchone()
+        if known is None:
+            self._db.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (digest, len(data), self._compress(data)))
+        return digest
+
+    def _get(self, table: str, digest: str) -> bytes:
+        row = self._db.execute(f"SELECT size, data FROM {table} WHERE hash = ?", (digest,)).fetchone()
+        if row is None:
+            raise KeyError(f"{table[:-1]} {digest[:12]}… is not in the vault")
+        return self._decompress(row[1], max_output_size=row[0])
+
+    def put_bytes(self, data: bytes) -> list[str]:
+        """Keep bytes; returns the hashes of their pieces in order."""
+        return [
+            self._put("pieces", content_hash(part), part)
+            for part in (data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
+        ]
+
+    def put_stream(self, stream: BinaryIO) -> Iterator[tuple[str, int]]:
+        """Keep a stream piece by piece; yields (hash, size) of each."""
+        while part := stream.read(PIECE_BYTES):
+            yield self._put("pieces", content_hash(part), part), len(part)
+
+    def open_pieces(self, hashes: Iterable[str]) -> BinaryIO:
+        """The bytes of some pieces as one stream; only one piece is in memory at a time."""
+        return io.BufferedReader(_Pieces(self, list(hashes)), buffer_size=1 << 16)
+
+    def piece(self, digest: str) -> bytes:
+        return self._get("pieces", digest)
+
+    def put_record(self, data: bytes) -> str:
+        """Keep the canonical bytes of a conversation (`model.to_record`); returns their hash."""
+        return self._put("records", content_hash(data), data)
+
+    def record(self, digest: str) -> bytes:
+        return self._get("records", digest)
+
+    def drop_records(self, hashes: Iterable[str]) -> None:
+        """Forget records that a longer record of the same conversation contains (the raw pieces stay)."""
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("DELETE FROM records WHERE hash = ?", ((h,) for h in hashes))
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces of the vault one behind the other as a raw stream."""
+
+    def __init__(self, vault: Vault, hashes: list[str]) -> None:
+        self._vault, self._hashes, self._part, self._next = vault, hashes, memoryview(b""), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if not self._part:
+            if self._next >= len(self._hashes):
+                return 0
+            self._part = memoryview(self._vault.piece(self._hashes[self._next]))
+            self._next += 1
+        count = min(len(buffer), len(self._part))
+        buffer[:count] = self._part[:count]
+        self._part = self._part[count:]
+        return count
