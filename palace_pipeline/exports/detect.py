@@ -1,0 +1,172 @@
+"""The beginning of a member -> its shape, so that readers can be chosen without reading it."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any, BinaryIO
+
+from palace_pipeline.exports.base import Head, Member
+from palace_pipeline.exports.splitter import ArrayCut, split_array
+from palace_pipeline.exports.text import decode, json_lines, parse_json
+
+HEAD_BYTES = 1024 * 1024
+TEXT_BYTES = 256 * 1024
+_ITEMS = 8
+_BLANK_BYTES = 64 * 1024 * 1024
+_SPACE = b" \t\r\n\0"
+_WRAPPERS = ("conversations", "chats", "sessions", "threads", "data", "items")
+_JSONL_ENDINGS = (".jsonl", ".ndjson", ".jsonl.zst", ".jsonl.gz", ".ndjson.gz", ".jsonl.reset")
+_JSON_ENDINGS = (".json", ".json.gz", ".json.zst")
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|[\[\]{},]', re.DOTALL)
+
+
+def head_of(member: Member) -> Head:
+    """What stands at the beginning of a member: at most 1 MiB is looked at (leading blanks not counted).
+
+    Null elements are passed over. A record, or a whole file, that is larger than that is completed as if it ended
+    there, so its first keys still show. Raises MemberError (an OSError) if the member cannot be read.
+    """
+    with member.open() as stream:
+        data, whole = _beginning(stream)
+    path = member.path
+    body = data.removeprefix(b"\xef\xbb\xbf").strip(_SPACE)
+    if not body:
+        return Head(path, "empty" if whole else "binary")
+    if body.startswith(b"SQLite format 3"):
+        return Head(path, "sqlite")
+    name = path.lower()
+    if name.endswith(_JSONL_ENDINGS):
+        return _lines_head(path, data, whole, certain=True) or _text_head(path, data)
+    if body[:1] in b"[{":
+        strict = not name.endswith(_JSON_ENDINGS)
+        head = _lines_head(path, data, whole) or _json_head(path, body, whole, strict=strict)
+        if head is not None:
+            return head
+    return _text_head(path, data)
+
+
+def _beginning(stream: BinaryIO) -> tuple[bytes, bool]:
+    """The first bytes, and whether that is all. Blanks at the start (some exports are padded) are read past."""
+    data = stream.read(HEAD_BYTES)
+    passed = 0
+    while len(data) >= HEAD_BYTES and len(slim := data.strip(_SPACE)) < 2 and passed < _BLANK_BYTES:
+        passed += len(data)
+        more = stream.read(HEAD_BYTES)
+        data = slim + more
+        if len(more) < HEAD_BYTES:
+            return data, True
+    return data, len(data) < HEAD_BYTES
+
+
+def _text_head(path: str, data: bytes) -> Head:
+    text = decode(data[:TEXT_BYTES])
+    return Head(path, "binary") if text is None else Head(path, "text", text=text)
+
+
+def _lines_head(path: str, data: bytes, whole: bool, *, certain: bool = False) -> Head | None:
+    """The head of JSON lines. Not `certain` by the name: at least two lines, and most of them whole objects."""
+    items: list[Any] = []
+    seen = 0
+    for _, line in json_lines(io.BytesIO(data)):
+        seen += 1
+        item = _value(line) if line[:1] in b"[{" else None
+        if isinstance(item, dict) or (certain and isinstance(item, list)):
+            items.append(item)
+        if len(items) == _ITEMS * 4 or seen == _ITEMS * 16:
+            break
+    if certain:
+        if not items and not whole and isinstance(item := _value(completed(data.strip(_SPACE))), dict):
+            items = [item]
+        return Head(path, "jsonl", items=items, keys=_keys(items)) if items or not _looks_like_text(data) else None
+    return Head(path, "jsonl", items=items, keys=_keys(items)) if seen > 1 and len(items) * 2 > seen else None
+
+
+def _looks_like_text(data: bytes) -> bool:
+    return data.lstrip(_SPACE)[:1] not in (b"{", b"[")
+
+
+def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | None:
+    """The head of one JSON value. `strict`: a file that does not call itself JSON must be JSON to its end."""
+    if body[:1] == b"[":
+        items, ended_well = _first_items(body, whole)
+        if strict and (not ended_well or not all(isinstance(item, dict | list) for item in items)):
+            return None
+        return Head(path, "array", items=items, keys=_keys(items))
+    value = _value(body) if whole else None
+    if not isinstance(value, dict):
+        if strict and whole:
+            return None
+        value = _value(completed(body))
+    if not isinstance(value, dict):
+        return None if strict else Head(path, "text", text=body[:TEXT_BYTES].decode("utf-8", "replace"))
+    for key in _WRAPPERS:
+        inner = _without_nulls(value.get(key))
+        if inner and isinstance(inner[0], dict) and not _is_turn(inner[0]):
+            return Head(path, "object", items=inner, keys=list(value), wrapped=key)
+    return Head(path, "object", items=[value], keys=list(value))
+
+
+def _first_items(body: bytes, whole: bool) -> tuple[list[Any], bool]:
+    """The first values of an array that are not null, and whether it is an array as far as one can see."""
+    items: list[Any] = []
+    well = True
+    count = 0
+    try:
+        for _, raw in split_array(io.BytesIO(body), block_bytes=65536):
+            count += 1
+            try:
+                item = parse_json(raw)
+            except (ValueError, RecursionError):
+                well = False
+                continue
+            if item is not None:
+                items.append(item)
+            if len(items) == _ITEMS or count == _ITEMS * 64:
+                return items, well
+    except ArrayCut as cut:
+        well = well and not whole and "inside" in str(cut)
+    if not items:
+        # One element larger than what was read: take what there is of it.
+        items = _without_nulls(_value(completed(body)))
+    return items, well
+
+
+def _without_nulls(value: Any) -> list[Any]:
+    return [item for item in value if item is not None][:_ITEMS] if isinstance(value, list) else []
+
+
+def _keys(items: list[Any]) -> list[str]:
+    return list(next((item for item in items if isinstance(item, dict)), {}))
+
+
+def _is_turn(item: dict[str, Any]) -> bool:
+    """A list of turns is one conversation, not a list of conversations."""
+    return ("from" in item and "value" in item) or ("role" in item and ("content" in item or "text" in item))
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return parse_json(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def completed(prefix: bytes) -> bytes:
+    """The beginning of a JSON value made whole: cut behind the last complete value, open brackets closed."""
+    stack: list[bytes] = []
+    safe, closers = 0, b""
+    for token in _TOKEN.finditer(prefix):
+        mark = token[0]
+        if mark in (b"{", b"["):
+            stack.append(b"}" if mark == b"{" else b"]")
+        elif mark in (b"}", b"]"):
+            if stack:
+                stack.pop()
+        elif mark != b",":
+            continue
+        safe = token.start() if mark == b"," else token.end()
+        closers = b"".join(reversed(stack))
+        if not stack:
+            break
+    return prefix[:safe] + closers

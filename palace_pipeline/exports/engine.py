@@ -1,0 +1,132 @@
+"""Members in, conversations out: chooses the reader, splits the file, and lets no odd record stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from palace_pipeline.exports import names
+from palace_pipeline.exports.base import Head, Member, Reader, Report
+from palace_pipeline.exports.detect import head_of
+from palace_pipeline.exports.registry import reader_for
+from palace_pipeline.exports.splitter import MAX_ELEMENT_BYTES, ArrayCut, split_array
+from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.exports.text import json_lines, parse_json
+from palace_pipeline.model import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One value of a member that is read by elements. `raw` is None if it is too large to be taken."""
+
+    index: int
+    raw: bytes | None
+    place: str
+
+
+def identify(member: Member, report: Report) -> tuple[Reader, Head] | None:
+    """The reader of a member and its head, or None when there is nothing to read; then the report says why.
+
+    An empty file is damage, except an empty note. JSON that no reader knows is never read as prose.
+    """
+    path = member.path
+    if names.is_sensitive(path):
+        report.skip("account, sign-in or billing data: not read", expected=True, unit="file")
+        return None
+    if names.is_asset(path):
+        report.skip("asset beside the chats", expected=True, unit="file")
+        return None
+    if names.is_unread_archive(path):
+        report.skip("this kind of archive is not opened, unpack it first", expected=False, unit="file")
+        return None
+    try:
+        head = head_of(member)
+        reader = reader_for(head) if head.shape != "empty" else None
+        if reader is not None:
+            return reader, head
+        reason, expected = _why_unread(member, head)
+    except MemberError as error:
+        reason, expected = str(error), False
+    report.skip(reason, expected=expected, unit="file")
+    return None
+
+
+def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
+    path = head.path
+    if head.shape == "empty":
+        return "empty file", path.lower().endswith((".md", ".txt"))
+    if names.is_side_file(path):
+        return "side file without chats", True
+    if head.shape == "binary":
+        with member.open() as stream:
+            asset = names.is_asset(path, stream.read(16))
+        return ("asset beside the chats", True) if asset else ("binary file of an unknown kind", False)
+    if head.shape == "array" and not head.items:
+        return "empty JSON list", True
+    if head.shape == "text":
+        json = path.lower().endswith((".json", ".jsonl"))
+        return ("damaged JSON" if json else "text of an unknown kind"), False
+    return ("unknown SQLite database" if head.shape == "sqlite" else "unknown JSON"), False
+
+
+def elements_of(member: Member, head: Head, report: Report) -> Iterator[Element]:
+    """The raw elements of a member, in order. What cannot be taken is counted in `report`."""
+    try:
+        with member.open() as stream:
+            if head.shape == "jsonl":
+                for number, line in json_lines(stream):
+                    yield Element(number, line or None, f"line {number}")
+            elif head.shape == "object" and head.wrapped is None:
+                raw = stream.read(MAX_ELEMENT_BYTES + 1)
+                yield Element(0, raw if len(raw) <= MAX_ELEMENT_BYTES else None, "")
+            else:
+                for index, raw in split_array(stream, head.wrapped):
+                    yield Element(index, raw or None, f"{head.wrapped or ''}[{index}]")
+    except ArrayCut as cut:
+        report.skip(f"cut or damaged: {cut}", expected=False, unit="file")
+    except MemberError as error:
+        report.skip(str(error), expected=False, unit="file")
+
+
+def read_one(element: Element, member: Member, reader: Reader, report: Report) -> list[Conversation]:
+    """The conversations of one element; one that is odd is a skip and never an exception."""
+    place = element.place
+    if element.raw is None:
+        report.skip("too large to be read", place, expected=False, unit="conversation")
+        return []
+    try:
+        value = parse_json(element.raw.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n"))
+    except (ValueError, RecursionError):
+        report.skip("damaged JSON", place, expected=False, unit="conversation")
+        return []
+    if value is None:
+        report.skip("null in place of a conversation", place, expected=True, unit="conversation")
+        return []
+    if not isinstance(value, dict | list):
+        report.skip("not a conversation", place, expected=False, unit="conversation")
+        return []
+    found: list[Conversation] = []
+    try:
+        for conversation in reader.read_element(value, member, place, report):
+            conversation.source_file = member.path
+            found.append(conversation)
+    except Exception as error:  # noqa: BLE001 - an odd record must not take the others with it
+        where = f"{place} ({type(error).__name__})".strip()
+        report.skip("damaged conversation", where, expected=False, unit="conversation")
+    return found
+
+
+def read_member(member: Member, reader: Reader, head: Head, report: Report) -> Iterator[Conversation]:
+    """All conversations of a member, whatever its reader's layout."""
+    if reader.layout == "elements":
+        for element in elements_of(member, head, report):
+            yield from read_one(element, member, reader, report)
+        return
+    try:
+        for conversation in reader.read(member, report):
+            conversation.source_file = member.path
+            yield conversation
+    except MemberError as error:
+        report.skip(str(error), expected=False, unit="file")
+    except Exception as error:  # noqa: BLE001 - one damaged file must not take the others with it
+        report.skip("damaged file", f"({type(error).__name__})", expected=False, unit="file")

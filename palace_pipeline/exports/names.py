@@ -1,0 +1,85 @@
+"""What a file's path says before it is opened: system litter, account data, assets, known side files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+_LITTER = {"thumbs.db", "desktop.ini", "__macosx", "lost+found", "$recycle.bin", "system volume information"}
+_AGENT_FOLDERS = {
+    ".claude", ".codex", ".gemini", ".grok", ".continue", ".hermes", ".openclaw", ".lmstudio", ".cursor", ".copilot",
+    ".config", ".local", ".vscode", ".cache",
+}  # fmt: skip
+"""Hidden folders in which agents keep their sessions, so that a backup of a home folder is read."""
+
+_SENSITIVE = re.compile(
+    r"""
+    user\.json | users\.json | org_users\.json | user_settings\.json | accounts?\.json
+  | auth\.json | .*[-_.](?:auth|billing|payments?|invoices?|tokens?|secrets?)(?:[-_.].*)?\.json
+  | (?:billing|payments?|invoices?|tokens?|secrets?|oauth|cookies?|session_?tokens?)\.(?:json|txt|csv|sqlite)
+  | .*\.(?:pem|key|p12|pfx|keystore|jks|kdbx|ppk) | id_(?:rsa|dsa|ecdsa|ed25519)(?:\.pub)?
+  | \.env(?:\..*)? | .*\.env | \.netrc | \.npmrc | \.pypirc | \.?credentials.* | \.?git-credentials
+    """,
+    re.VERBOSE,
+)
+
+_ASSET = set(  # fifty quoted endings would read worse
+    "png jpg jpeg jpe gif webp avif heic heif bmp tif tiff ico svg psd "
+    "mp3 wav m4a aac ogg oga opus flac amr weba aiff mp4 m4v mov webm mkv avi 3gp "
+    "pdf doc docx ppt pptx xls odt ods odp rtf epub pages numbers key ttf otf woff woff2 glb stl".split()  # noqa: SIM905
+)
+_ASSET_FOLDERS = ("prod-mc-asset-server/", "dalle-generations/")
+_ASSET_MAGIC = (
+    b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"OggS", b"ID3", b"fLaC", b"\x1aE\xdf\xa3",
+    b"BM", b"II*\0", b"MM\0*",
+)  # fmt: skip
+
+_SIDE_FILES = set(
+    """
+    message_feedback.json shared_conversations.json export_manifest.json shopping.json sora.json
+    model_comparisons.json chat.html report.html
+    projects.json memories.json manifest.json
+    channels.json groups.json dms.json mpims.json integration_logs.json canvases.json content_flags.json lists.json
+    file_conversations.json huddle_transcripts.json
+    sessions-index.json
+    """.split()  # noqa: SIM905
+)
+_SIDE_PATHS = re.compile(r"(?:^|/)projects/[^/]+\.json$|(?:^|/)manifest-[^/]*\.json$|(?:^|/)todos/[^/]+\.json$")
+
+_ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".7z", ".rar", ".bz2", ".xz")
+
+
+def _name(path: str) -> str:
+    return PurePosixPath(path).name.casefold()
+
+
+def is_litter(name: str) -> bool:
+    """Files and folders of the operating system, and hidden ones (but not those in which agents keep sessions)."""
+    name = name.casefold()
+    return name in _LITTER or (name.startswith(".") and name not in _AGENT_FOLDERS and not _SENSITIVE.fullmatch(name))
+
+
+def is_sensitive(path: str) -> bool:
+    """Account, billing, sign-in and key files: never read as chats and never kept.
+
+    Slack's `users.json` is one of them too; its reader reaches the names through `Member.near`.
+    """
+    return _SENSITIVE.fullmatch(_name(path)) is not None
+
+
+def is_asset(path: str, start: bytes = b"") -> bool:
+    """Images, sound, films and documents that lie beside the chats; by ending, known folder or first bytes."""
+    suffix = PurePosixPath(path).suffix[1:].lower()
+    if suffix in _ASSET or any(folder in path for folder in _ASSET_FOLDERS):
+        return True
+    return start.startswith(_ASSET_MAGIC) or start[:4] == b"RIFF" or start[4:8] == b"ftyp"
+
+
+def is_side_file(path: str) -> bool:
+    """Known files of exports that hold no chats; asked only after no reader has claimed the content."""
+    return _name(path) in _SIDE_FILES or _SIDE_PATHS.search(path) is not None
+
+
+def is_unread_archive(path: str) -> bool:
+    """Kinds of archive that nobody opens here."""
+    return _name(path).endswith(_ARCHIVES)
