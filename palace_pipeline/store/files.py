@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -67,3 +68,30 @@ def restrict(folder: Path) -> None:
         # A library's own temporary file may go away while we look.
         with suppress(FileNotFoundError):
             path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Generator[Path]:
+    """A new folder beside `path` that takes its place when the block ends without an error.
+
+    A kill leaves the old folder; between the two renames there is none for a moment: `put_back_folder` undoes that.
+    """
+    put_back_folder(path)
+    fresh, old = path.with_name(f".{path.name}-new"), path.with_name(f".{path.name}-old")
+    for leftover in (fresh, old):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+    yield make_folder(fresh)
+    if path.exists():
+        path.rename(old)
+    fresh.rename(path)
+    sync_folder(path.parent)
+    if old.exists():
+        shutil.rmtree(old)
+
+
+def put_back_folder(path: Path) -> None:
+    """Undo a `replacing_folder` that was killed between its two renames."""
+    old = path.with_name(f".{path.name}-old")
+    if old.exists() and not path.exists():
+        old.rename(path)

@@ -7,7 +7,6 @@ store here. Search does not use Chroma at all.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,11 +17,12 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from palace_pipeline.store.files import make_folder, restrict, sync_folder
+from palace_pipeline.store.files import make_folder, put_back_folder, replacing_folder, restrict
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
+    from chromadb.base_types import Where
 
 COLLECTION = "palace_drawers"
 SCHEMA_VERSION = 1
@@ -116,7 +116,7 @@ class VectorStore:
         self._opened: Collection | None = None
 
     def __enter__(self) -> Self:
-        _recover(self._path)
+        put_back_folder(self._path)
         make_folder(self._path)
         self._client = _connect(self._path)
         try:
@@ -147,10 +147,14 @@ class VectorStore:
         """How many drawers the collection holds."""
         return self._collection.count()
 
-    def ids(self) -> Generator[list[str]]:
-        """All drawer ids, in pages."""
+    def ids(self, first_day: int | None = None, last_day: int | None = None) -> Generator[list[str]]:
+        """The drawer ids, in pages: all, or those of the days from `first_day` to `last_day` (yyyymmdd, inclusive)."""
+        bounds = [
+            {"day": {operator: day}} for operator, day in (("$gte", first_day), ("$lte", last_day)) if day is not None
+        ]
+        where = cast("Where | None", {"$and": bounds} if len(bounds) > 1 else next(iter(bounds), None))
         offset = 0
-        while page := self._collection.get(include=[], limit=READ_PAGE, offset=offset)["ids"]:
+        while page := self._collection.get(where=where, include=[], limit=READ_PAGE, offset=offset)["ids"]:
             yield page
             offset += len(page)
 
@@ -204,24 +208,12 @@ class VectorStore:
         this process, since a client would go on with the old files: raises ValueError then.
         """
         path = path.absolute()
-        fresh, old = path.with_name(f".{path.name}-new"), path.with_name(f".{path.name}-old")
-        if _is_open(path) or _is_open(fresh):
+        if _is_open(path):
             raise ValueError("the collection is open in this process; close it before it is rebuilt")
-        _recover(path)
-        for leftover in (fresh, old):
-            if leftover.exists():
-                shutil.rmtree(leftover)
-        with cls(fresh, model) as store:
+        with replacing_folder(path) as fresh, cls(fresh, model) as store:
             for batch in _batches(rows, WRITE_BATCH):
                 _write(store._collection.add, batch)
-            count = store.count()
-        if path.exists():
-            path.rename(old)
-        fresh.rename(path)
-        sync_folder(path.parent)
-        if old.exists():
-            shutil.rmtree(old)
-        return count
+            return store.count()
 
     def _compare(self, rows: Sequence[StoredDrawer]) -> tuple[set[str], set[str]]:
         """Ids that are stored, and those of them that are stored exactly so."""
@@ -294,13 +286,6 @@ def _usable(vector: object, dimension: int) -> bool:
         return False
     values = np.asarray(vector, dtype=np.float32)
     return values.shape == (dimension,) and bool(np.isfinite(values).all()) and bool(values.any())
-
-
-def _recover(path: Path) -> None:
-    """Undo a rebuild that was killed between its two renames."""
-    old = path.with_name(f".{path.name}-old")
-    if old.exists() and not path.exists():
-        old.rename(path)
 
 
 def _batches(rows: Iterable[T], size: int) -> Generator[list[T]]:

@@ -107,6 +107,13 @@ def test_delete_and_pages_of_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert sorted(drawer_id for page in pages for drawer_id in page) == [f"d{n}" for n in (1, 2, 3, 4, 6, 7, 8, 9)]
 
 
+def test_ids_of_some_days(tmp_path: Path) -> None:
+    with VectorStore(tmp_path / "chroma", MODEL) as store:
+        store.upsert(row(number, day=20240100 + number) for number in range(1, 6))
+        assert [sorted(page) for page in store.ids(20240102, 20240103)] == [["d2", "d3"]]
+        assert [sorted(page) for page in store.ids(first_day=20240104)] == [["d4", "d5"]]
+
+
 def test_sample_check_names_what_is_missing(tmp_path: Path) -> None:
     with VectorStore(tmp_path / "chroma", MODEL) as store:
         store.upsert([row(1), row(2)])
