@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from palace_pipeline.exports import chatgpt, claude
 from palace_pipeline.exports.base import Head, Reader
 
 READERS: list[Reader] = [
     # more special shapes first
+    chatgpt.READER,
+    claude.READER,
 ]
 
 

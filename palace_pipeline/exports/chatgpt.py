@@ -1,0 +1,200 @@
+"""ChatGPT exports (`conversations.json`, its numbered shards, and single conversations saved by browser tools).
+
+A conversation is a `mapping` of nodes; `current_node` and `parent` lead along what the person sees, other branches are
+kept as rows that are not active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from palace_pipeline.exports import chatgpt_content as content
+from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
+from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.text import clean_text
+from palace_pipeline.exports.times import parse_instant, parse_naive
+from palace_pipeline.exports.tree import Node, active_path
+from palace_pipeline.model import Conversation, Message
+
+_ALL = ("all", None, "")
+
+
+class ChatGPT:
+    """Reads one conversation object per element."""
+
+    format = "chatgpt-export"
+    provider = "chatgpt"
+    recipe = 1
+    spec = SpecTarget("2026-11-29", "https://github.com/mohamed-chs/convoviz docs/dev/chatgpt-spec.md", "high")
+    layout: Literal["elements", "whole"] = "elements"
+
+    def detect(self, head: Head) -> bool:
+        """True if an item has a `mapping` whose nodes hold messages with an author (DeepSeek's have none)."""
+        return head.shape in ("array", "object", "jsonl") and any(_is_chat(item) for item in head.items)
+
+    def read_element(
+        self,
+        value: Any,
+        member: Member,  # noqa: ARG002 - every reader is called alike
+        place: str,
+        report: Report,
+    ) -> Iterator[Conversation]:
+        """At most one conversation; what has no message that a person sees is skipped."""
+        if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
+            report.skip("conversation without messages", place, expected=False, unit="conversation")
+            return
+        if not value["mapping"]:
+            report.skip("empty conversation", place, expected=True, unit="conversation")
+            return
+        conversation = _conversation(value, report, place)
+        if not conversation.visible_messages():
+            report.skip("no message that a person sees", place, expected=True, unit="conversation")
+            return
+        yield conversation
+
+    def read(self, member: Member, report: Report) -> Iterator[Conversation]:
+        """Not used: the layout is "elements"."""
+        raise NotImplementedError
+
+
+READER = ChatGPT()
+
+
+def _is_chat(item: Any) -> bool:
+    if not isinstance(item, dict) or not isinstance(mapping := item.get("mapping"), dict):
+        return False
+    if "inserted_at" in item:  # DeepSeek's tree has the same outer shape
+        return False
+    nodes = [node for node in mapping.values() if isinstance(node, dict)]
+    messages = [node["message"] for node in nodes if isinstance(node.get("message"), dict)]
+    if messages:
+        return any(isinstance(message.get("author"), dict) for message in messages)
+    return "current_node" in item or bool({"conversation_id", "create_time"} & set(item))
+
+
+def _conversation(value: dict[str, Any], report: Report, place: str) -> Conversation:
+    mapping: dict[str, dict[str, Any]] = {str(k): v for k, v in value["mapping"].items() if isinstance(v, dict)}
+    nodes = _nodes(mapping)
+    current = value.get("current_node")
+    path = active_path(nodes, current if isinstance(current, str) else None)
+    rows = {id: row for id in mapping if (row := _row(id, mapping[id].get("message"), report, place)) is not None}
+    if not any(rows[id].visible for id in path if id in rows):
+        # The path shows nothing (it ends at a stray system node): the newest branch that says something, if any.
+        said = [id for id in nodes if id in rows and rows[id].visible]
+        if said:
+            path = active_path(nodes, max(said, key=lambda id: (nodes[id].time is not None, nodes[id].time or 0)))
+    active = set(path)
+    order = [id for id in path if id in rows] + [id for id in mapping if id in rows and id not in active]
+    messages = [rows[id] for id in order]
+    for id, message in zip(order, messages, strict=True):
+        message.branch_active = id in active
+        message.parent_id = _parent_row(nodes, rows, id)
+    derive_ids(messages)
+    title = value.get("title")
+    title = clean_text(title) if isinstance(title, str) else None
+    id = next((value[key] for key in ("conversation_id", "id") if isinstance(value.get(key), str | int)), None)
+    model = value.get("default_model_slug")
+    created = value.get("create_time")
+    return Conversation(
+        provider="chatgpt",
+        conversation_id=str(id) if id not in (None, "") else derive_conversation_id("chatgpt", title or "", messages),
+        messages=messages,
+        title=title,
+        created_at=parse_instant(created),
+        updated_at=parse_instant(value.get("update_time")),
+        local_created=parse_naive(created),
+        model=model if isinstance(model, str) else None,
+    )
+
+
+def _nodes(mapping: dict[str, dict[str, Any]]) -> dict[str, Node]:
+    """The tree, by `parent`; nodes that only their parent's `children` name get their parent from there."""
+    by_children: dict[str, str] = {}
+    rank: dict[str, int] = {}
+    for id, node in mapping.items():
+        children = node.get("children")
+        for number, child in enumerate(children if isinstance(children, list) else []):
+            if isinstance(child, str):
+                by_children.setdefault(child, id)
+                rank.setdefault(child, number)
+    nodes: dict[str, Node] = {}
+    # Brothers in the order of `children`, which is the order in which they were written.
+    for id in sorted(mapping, key=lambda id: rank.get(id, 0)):
+        node = mapping[id]
+        parent = node.get("parent") if "parent" in node else by_children.get(id)
+        message = node.get("message")
+        time = parse_instant(message.get("create_time")) if isinstance(message, dict) else None
+        nodes[id] = Node(id, parent if isinstance(parent, str) else None, time, isinstance(message, dict))
+    return nodes
+
+
+def _parent_row(nodes: dict[str, Node], rows: dict[str, Message], id: str) -> str | None:
+    """The nearest node above that is a row."""
+    seen = {id}
+    at = nodes[id].parent
+    while at is not None and at in nodes and at not in seen:
+        if at in rows:
+            return rows[at].message_id or at
+        seen.add(at)
+        at = nodes[at].parent
+    return None
+
+
+def _row(id: str, message: Any, report: Report, place: str) -> Message | None:
+    """The row of a node, or None if it says nothing."""
+    if not isinstance(message, dict):
+        return None
+    author = message.get("author")
+    author = author if isinstance(author, dict) else {}
+    metadata = message.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    source_role = author.get("role")
+    body = content.read_content(message.get("content"), metadata, report)
+    recipient = message.get("recipient")
+    row = Message(
+        message_id=str(message.get("id") or id),
+        role="system",
+        text=body.text,
+        created_at=parse_instant(message.get("create_time")),
+        local_time=parse_naive(message.get("create_time")),
+        model=metadata.get("model_slug") if isinstance(metadata.get("model_slug"), str) else None,
+        citations=body.citations,
+        attachment=body.attachments,
+    )
+    name = author.get("name") if isinstance(author.get("name"), str) else None
+    if source_role == "tool":
+        row.role, row.kind, row.tool_name = "tool", "tool_result", name
+    elif source_role == "assistant":
+        _assistant(row, body.type, recipient if isinstance(recipient, str) else None, message.get("channel"))
+    elif source_role == "user":
+        row.role, row.kind, row.speaker = "user", content.kind_of(body), name
+    else:
+        row.kind = "system"
+        row.hidden_reason = "system message"
+        if source_role != "system":
+            report.unknown[f"role:{source_role}"] += 1
+    if row.role in ("user", "assistant"):
+        row.hidden_reason = content.hidden_reason(body.type, metadata)
+        if row.role == "assistant":
+            row.text = content.without_markers(row.text, metadata)
+    if row.text.strip() or row.attachment:
+        return row
+    if row.visible:
+        report.skip("empty message", place, expected=True)
+    return None
+
+
+def _assistant(row: Message, type: str, recipient: str | None, channel: Any) -> None:
+    """What the assistant wrote: to a tool, to itself, or to the person."""
+    if type in content.THINKING or (channel == "analysis" and recipient in _ALL):
+        row.role, row.kind = "thinking", "thinking"
+    elif recipient not in _ALL or type == "code":
+        row.role, row.kind, row.tool_name = "tool", "tool_call", recipient if recipient not in _ALL else "code"
+    elif type in content.CONTEXT:
+        row.role, row.kind = "assistant", "text"
+    elif type in content.RESULTS:
+        row.role, row.kind = "tool", "tool_result"
+    else:
+        row.role = "assistant"
+        row.kind = "text" if row.text.strip() or not row.attachment else content.kind_of_files(row.attachment)

@@ -1,0 +1,259 @@
+"""Claude.ai: the account export (`conversations.json`) and the web API's JSON that browser tools save.
+
+The export is a flat array; the API's JSON is a tree with `parent_message_uuid` and `current_leaf_message_uuid`.
+Content stands in blocks; the flat `text` beside them replaces tools by a placeholder and is only a fallback.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import orjson
+
+from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
+from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.text import clean_text
+from palace_pipeline.exports.times import parse_instant, parse_naive
+from palace_pipeline.exports.tree import Node, active_path
+from palace_pipeline.model import Attachment, Citation, Conversation, Message, Role
+
+_ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "ai": "assistant"}
+_PLACEHOLDER = re.compile(r"(?:```[^\n`]*\n)?This block is not supported on your current device yet\.?(?:\n```)?\n?")
+_SILENT_BLOCKS = ("token_budget", "flag")
+
+
+class Claude:
+    """Reads one conversation object per element."""
+
+    format = "claude-ai-export"
+    provider = "claude"
+    recipe = 1
+    spec = SpecTarget("2026-11-29", "https://github.com/kenn-io/agentsview internal/parser/claude_ai.go", "high")
+    layout: Literal["elements", "whole"] = "elements"
+
+    def detect(self, head: Head) -> bool:
+        """True if an item has a list of `chat_messages` (the first chats of an export are often empty)."""
+        return head.shape in ("array", "object", "jsonl") and any(
+            isinstance(item, dict) and isinstance(item.get("chat_messages"), list) for item in head.items
+        )
+
+    def read_element(
+        self,
+        value: Any,
+        member: Member,  # noqa: ARG002 - every reader is called alike
+        place: str,
+        report: Report,
+    ) -> Iterator[Conversation]:
+        """At most one conversation. Chats without any message are usual (8 of 10 in some exports): expected skips."""
+        messages = value.get("chat_messages") if isinstance(value, dict) else None
+        if not isinstance(messages, list):
+            report.skip("conversation without messages", place, expected=False, unit="conversation")
+            return
+        if not messages:
+            report.skip("empty conversation", place, expected=True, unit="conversation")
+            return
+        conversation = _conversation(value, messages, report, place)
+        if not conversation.visible_messages():
+            report.skip("only blank messages", place, expected=True, unit="conversation")
+            return
+        yield conversation
+
+    def read(self, member: Member, report: Report) -> Iterator[Conversation]:
+        """Not used: the layout is "elements"."""
+        raise NotImplementedError
+
+
+READER = Claude()
+
+
+def _conversation(value: dict[str, Any], items: list[Any], report: Report, place: str) -> Conversation:
+    sources: dict[str, dict[str, Any]] = {}
+    rows: dict[str, list[Message]] = {}
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            report.skip("not a message", f"{place} message {number}".strip(), expected=item is None)
+            continue
+        id = str(item.get("uuid") or f"#{number}")
+        if id in sources:
+            id = f"{id}#{number}"
+        sources[id] = item
+        rows[id] = _rows(item, report, f"{place} message {number}".strip())
+    path = _path(value, sources)
+    active = set(path)
+    order = path + [id for id in sources if id not in active]
+    for id in order:
+        parent = sources[id].get("parent_message_uuid")
+        for row in rows[id]:
+            row.branch_active = id in active
+            row.parent_id = parent if isinstance(parent, str) and parent in sources else None
+    messages = [row for id in order for row in rows[id]]
+    derive_ids(messages)
+    name, created, model = value.get("name"), value.get("created_at"), value.get("model")
+    name = clean_text(name) if isinstance(name, str) else None
+    project, account, id = value.get("project"), value.get("account"), value.get("uuid")
+    return Conversation(
+        provider="claude",
+        conversation_id=str(id) if id else derive_conversation_id("claude", name or "", messages),
+        messages=messages,
+        title=name,
+        created_at=parse_instant(created),
+        updated_at=parse_instant(value.get("updated_at")),
+        local_created=parse_naive(created),
+        model=model if isinstance(model, str) else None,
+        account=_text(account.get("uuid")) if isinstance(account, dict) else None,
+        project=_text(project.get("name")) if isinstance(project, dict) else None,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return clean_text(value) if isinstance(value, str) and value else None
+
+
+def _path(value: dict[str, Any], sources: dict[str, dict[str, Any]]) -> list[str]:
+    """The active branch. An array without a tree is in order as it stands: question and answer share one time there."""
+    parents = {id: item.get("parent_message_uuid") for id, item in sources.items()}
+    known = [parent for parent in parents.values() if parent in sources]
+    leaf = value.get("current_leaf_message_uuid")
+    leaf = leaf if isinstance(leaf, str) and leaf in sources else None
+    branched = len(set(known)) < len(known)
+    if not known or (leaf is None and not branched):
+        return list(sources)
+    nodes = {
+        id: Node(id, parent if parent in sources else None, parse_instant(sources[id].get("created_at")))
+        for id, parent in parents.items()
+    }
+    return active_path(nodes, leaf)
+
+
+def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
+    """Thinking and tools first, as they came before the end of the answer, then what the person sees."""
+    sender = item.get("sender") or item.get("role")
+    role = _ROLES.get(sender) if isinstance(sender, str) else None
+    if role is None:
+        report.unknown[f"sender:{sender}"] += 1
+        role = "system"
+    id, created = str(item.get("uuid") or ""), item.get("created_at")
+    base = Message(id, role, created_at=parse_instant(created), local_time=parse_naive(created))
+    side: list[Message] = []
+    texts: list[str] = []
+    for number, block in enumerate(_blocks(item.get("content"))):
+        _read_block(block, number, base, side, texts, report)
+    text = "\n\n".join(text for text in texts if text.strip())
+    if not text and isinstance(flat := item.get("text"), str):
+        text = _PLACEHOLDER.sub("", clean_text(flat)).strip("\n")
+    files = _files(item)
+    if not text.strip():
+        # A long paste becomes an attachment: then it is what the person said.
+        text = "\n\n".join(file.text for file in files if file.text and file.text.strip()) if role == "user" else ""
+        for file in files if text else []:
+            file.text = None
+    base.text, base.attachment = text, base.attachment + files
+    base.kind = "system" if role == "system" else "text" if text.strip() or not base.attachment else "attachment"
+    base.hidden_reason = "unknown sender" if role == "system" else None
+    if text.strip() or base.attachment:
+        return [*side, base]
+    if not side:
+        report.skip("empty message", place, expected=True)
+    return side
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    """Content blocks, also of hand-made files (a text, a list of texts, one object)."""
+    values = content if isinstance(content, list) else [content]
+    blocks = [{"type": "text", "text": value} if isinstance(value, str) else value for value in values]
+    return [block for block in blocks if isinstance(block, dict)]
+
+
+def _read_block(
+    block: dict[str, Any], number: int, base: Message, side: list[Message], texts: list[str], report: Report
+) -> None:
+    type = block.get("type", "text")
+    if type == "text" or (type == "voice_note" and isinstance(block.get("text"), str)):
+        if isinstance(text := block.get("text"), str):
+            texts.append(_PLACEHOLDER.sub("", clean_text(text)))
+        base.citations += [c for c in _citations(block.get("citations")) if c not in base.citations]
+        return
+    row = Message(f"{base.message_id}#{number}" if base.message_id else "", "tool", created_at=base.created_at)
+    row.local_time = base.local_time
+    name = block.get("name")
+    row.tool_name = name if isinstance(name, str) else None
+    if type == "thinking":
+        row.role, row.kind, row.tool_name = "thinking", "thinking", None
+        row.text = clean_text(str(block.get("thinking") or ""))
+    elif type == "tool_use":
+        row.kind, row.text = "tool_call", _as_text(block.get("input"))
+    elif type == "tool_result":
+        row.kind, row.text = "tool_result", _result_text(block.get("content"))
+    elif type == "image" or type == "document":
+        base.attachment.append(Attachment(type=type))
+        return
+    else:
+        if type not in _SILENT_BLOCKS:
+            report.unknown[f"block:{type}"] += 1
+        return
+    if row.text.strip() or row.tool_name:
+        side.append(row)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return clean_text(value)
+    return "" if value is None else clean_text(orjson.dumps(_clean(value)).decode())
+
+
+def _clean(value: Any) -> Any:
+    """The same value with clean strings: JSON in UTF-8 cannot hold lone surrogates."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(str(key)): _clean(item) for key, item in value.items()}
+    return value if not isinstance(value, int) or abs(value) < 1 << 53 else str(value)
+
+
+def _result_text(content: Any) -> str:
+    """A tool's answer: texts, titles and addresses of its blocks; pictures left out."""
+    if not isinstance(content, list):
+        return _as_text(content)
+    lines: list[str] = []
+    for item in content:
+        if isinstance(item, str):
+            lines.append(clean_text(item))
+        elif isinstance(item, dict) and item.get("type") not in ("image", "document"):
+            said = [clean_text(t) for key in ("title", "url", "text") if isinstance(t := item.get(key), str) and t]
+            lines.append("\n".join(said) if said else _as_text(item))
+    return "\n\n".join(lines)
+
+
+def _citations(value: Any) -> list[Citation]:
+    found: list[Citation] = []
+    for item in value if isinstance(value, list) else []:
+        if not isinstance(item, dict):
+            continue
+        details = item.get("details")
+        details = details if isinstance(details, dict) else {}
+        url = item.get("url") or details.get("url")
+        title = item.get("title") or details.get("title")
+        if isinstance(url, str) and url:
+            found.append(Citation(clean_text(url), clean_text(title) if isinstance(title, str) else None))
+        found += _citations(item.get("sources"))
+    return found
+
+
+def _files(item: dict[str, Any]) -> list[Attachment]:
+    files: list[Attachment] = []
+    for key in ("attachments", "files", "files_v2"):
+        entries = item.get(key)
+        for entry in entries if isinstance(entries, list) else []:
+            if not isinstance(entry, dict):
+                continue
+            name, type, size = entry.get("file_name"), entry.get("file_type") or entry.get("file_kind"), None
+            if isinstance(entry.get("file_size"), int):
+                size = entry["file_size"]
+            file = Attachment(_text(name), _text(type), size, text=_text(entry.get("extracted_content")))
+            if key == "attachments" or not any(file.name is not None and file.name == old.name for old in files):
+                files.append(file)
+    return files

@@ -1,0 +1,107 @@
+"""`palace parse`: one file, ZIP or folder -> what was understood, as plain values; nothing is written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from palace_pipeline.exports.base import Report
+from palace_pipeline.exports.containers import members_of
+from palace_pipeline.exports.engine import identify, read_member
+from palace_pipeline.exports.times import to_utc
+from palace_pipeline.model import Conversation, Message
+from palace_pipeline.settings import Settings
+
+
+def parse_path(path: Path, settings: Settings | None = None) -> dict[str, Any]:
+    """The answer of `palace parse PATH --json`. A conversation that several files show is given once.
+
+    Naive times become UTC only if the settings give a zone for their source. Raises FileNotFoundError.
+    """
+    from palace_pipeline.transcripts.merge import merge, superseded
+
+    reports: list[Report] = []
+    sightings: dict[tuple[str, str], list[Conversation]] = {}
+    for conversation in _conversations(path, reports):
+        sightings.setdefault(conversation.key, []).append(conversation)
+    merged = {key: merge(seen) for key, seen in sightings.items()}
+    ids = {key: {message.message_id for message in c.messages} for key, c in merged.items()}
+    forks = {key: (c.provider, c.forked_from) for key, c in merged.items() if c.forked_from}
+    old = superseded(ids, forks)
+    zone = settings.timezone_of(path) if settings is not None else None
+    return {
+        "conversations": [_shown(conversation, zone) for key, conversation in merged.items() if key not in old],
+        "skipped": [
+            {"reason": skip.reason, "where": skip.where, "expected": skip.expected, "count": skip.count}
+            for report in reports
+            for skip in report.skips
+        ],
+    }
+
+
+def _conversations(path: Path, reports: list[Report]) -> Iterator[Conversation]:
+    def report_for(member_path: str) -> Report:
+        reports.append(Report(member_path))
+        return reports[-1]
+
+    for member in members_of(path, report_for):
+        report = report_for(member.path)
+        if (found := identify(member, report)) is not None:
+            yield from read_member(member, *found, report)
+
+
+def _shown(conversation: Conversation, zone: tzinfo | None) -> dict[str, Any]:
+    rows = [message for message in conversation.messages if message.branch_active and message.hidden_reason is None]
+    return {
+        "provider": conversation.provider,
+        "conversation_id": conversation.conversation_id,
+        "title": conversation.title,
+        "start_date": _start_date(conversation, zone),
+        "messages": [_message(message, zone) for message in rows],
+        "attachments": [{"name": file.name, "text": file.text} for message in rows for file in message.attachment],
+    }
+
+
+def _message(message: Message, zone: tzinfo | None) -> dict[str, Any]:
+    return {
+        "role": message.role,
+        "kind": message.kind,
+        "speaker": message.speaker,
+        "text": message.text,
+        "timestamp": _timestamp(_instant(message, zone)),
+        "local_time": message.local_time,
+        "tool_name": message.tool_name,
+        "citations": [{"url": citation.url, "title": citation.title} for citation in message.citations],
+    }
+
+
+def _instant(message: Message, zone: tzinfo | None) -> datetime | None:
+    return message.created_at or to_utc(message.local_time, zone)
+
+
+def _timestamp(moment: datetime | None) -> str | None:
+    """UTC with milliseconds and `Z`."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _start_date(conversation: Conversation, zone: tzinfo | None) -> str | None:
+    """UTC date of the first dated visible message (a naive time counts with its own date), else of the source."""
+    for message in conversation.visible_messages():
+        if (moment := _instant(message, zone)) is not None:
+            return moment.astimezone(UTC).date().isoformat()
+        if message.local_time is not None:
+            return message.local_time[:10]
+    if conversation.created_at is not None:
+        return conversation.created_at.date().isoformat()
+    return conversation.local_created[:10] if conversation.local_created else None
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(orjson.dumps(parse_path(Path(sys.argv[1])), option=orjson.OPT_APPEND_NEWLINE))

@@ -1,0 +1,92 @@
+"""Messages that form a tree -> the path that a person sees. For every format that keeps edits and regenerations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(slots=True)
+class Node:
+    """A message (or a placeholder without one) in a tree; `children` in the source's order, as far as it has them."""
+
+    id: str
+    parent: str | None
+    time: datetime | None = None
+    says: bool = True
+    """False for a node without a message."""
+
+
+def active_path(nodes: Mapping[str, Node], leaf: str | None) -> list[str]:
+    """Ids from the first message to `leaf`; without a known leaf to the one that `newest_leaf` finds.
+
+    Terminates on cycles (each node once). A parent that is missing from the file ends the path; if what then remains
+    before it is a single line of messages that begins at a true root, that line is its beginning.
+    """
+    end = leaf if leaf in nodes else newest_leaf(nodes)
+    path = _up(nodes, end)
+    if path and (missing := nodes[path[-1]].parent) is not None and missing not in nodes:
+        path += _line_before(nodes, set(path))
+    return path[::-1]
+
+
+def _up(nodes: Mapping[str, Node], start: str | None) -> list[str]:
+    path: list[str] = []
+    seen: set[str] = set()
+    at = start
+    while at is not None and at in nodes and at not in seen:
+        seen.add(at)
+        path.append(at)
+        at = nodes[at].parent
+    return path
+
+
+def newest_leaf(nodes: Mapping[str, Node]) -> str | None:
+    """The leaf with the latest time; without any time the last child of the last child, from the last root that says
+    something. None only for an empty tree."""
+    children = children_of(nodes)
+    leaves = [id for id in nodes if not children.get(id)] or list(nodes)  # a cycle has no leaf
+    dated = [(time, number, id) for number, id in enumerate(leaves) if (time := _time(nodes, id)) is not None]
+    if dated:
+        return max(dated, key=lambda item: item[:2])[2]
+    ends = [_last_end(children, root) for root in nodes if nodes[root].parent not in nodes]
+    ends = ends or leaves
+    return next((id for id in reversed(ends) if any(nodes[x].says for x in _up(nodes, id))), ends[-1] if ends else None)
+
+
+def _time(nodes: Mapping[str, Node], id: str) -> datetime | None:
+    """The time of a leaf: its own, or (for one without) that of the nearest message above it."""
+    return next((time for at in _up(nodes, id) if (time := nodes[at].time) is not None), None)
+
+
+def _last_end(children: Mapping[str, Sequence[str]], root: str) -> str:
+    seen: set[str] = set()
+    while root not in seen and children.get(root):
+        seen.add(root)
+        root = children[root][-1]
+    return root
+
+
+def children_of(nodes: Mapping[str, Node]) -> dict[str, list[str]]:
+    """Children by parent, in the order in which the nodes stand in the file."""
+    children: dict[str, list[str]] = {}
+    for node in nodes.values():
+        if node.parent is not None and node.parent in nodes:
+            children.setdefault(node.parent, []).append(node.id)
+    return children
+
+
+def _line_before(nodes: Mapping[str, Node], taken: set[str]) -> list[str]:
+    """From its end up to its root: the only line of messages that begins at a true root and lies outside `taken`."""
+    children = children_of(nodes)
+    roots = [id for id, node in nodes.items() if node.parent is None and id not in taken]
+    lines = [line for line in (_single_line(children, root) for root in roots) if any(nodes[x].says for x in line)]
+    return lines[0][::-1] if len(lines) == 1 else []
+
+
+def _single_line(children: Mapping[str, Sequence[str]], root: str) -> list[str]:
+    line = [root]
+    while len(below := children.get(line[-1], [])) == 1 and below[0] not in line:
+        line.append(below[0])
+    return line if not below else []
