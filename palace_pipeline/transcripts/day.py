@@ -16,11 +16,13 @@ Reason = Literal["no time", "before the start", "in the future"]
 class DayHint:
     """`day` is None for a conversation without a usable time (the ledger then keeps the day it was first seen).
 
-    `reason`: why there is no day, or which dates were passed over to find one.
+    `reason`: why there is no day, or which dates were passed over to find one. `source`: whether a message's time or the
+    conversation's creation gave it (a message of any sighting comes before the creation time of all).
     """
 
     day: date | None
     reason: Reason | None = None
+    source: Literal["message", "created"] | None = None
 
     @property
     def dated(self) -> bool:
@@ -35,7 +37,11 @@ def day_of(records: Iterable[Conversation], start: date, today: date) -> DayHint
     """
     records = list(records)
     passed_over: set[Reason] = set()
-    for dates in (_message_dates(records), _creation_dates(records)):
+    sources: tuple[tuple[Literal["message", "created"], Iterator[date]], ...] = (
+        ("message", _message_dates(records)),
+        ("created", _creation_dates(records)),
+    )
+    for source, dates in sources:
         usable: list[date] = []
         for found in dates:
             if found < start:
@@ -45,8 +51,8 @@ def day_of(records: Iterable[Conversation], start: date, today: date) -> DayHint
             else:
                 usable.append(found)
         if usable:
-            return DayHint(min(usable), min(passed_over, default=None))
-    return DayHint(None, min(passed_over, default="no time"))
+            return DayHint(min(usable), min(passed_over, default=None), source)
+    return DayHint(None, min(passed_over) if passed_over else "no time")
 
 
 def _message_dates(records: list[Conversation]) -> Iterator[date]:
