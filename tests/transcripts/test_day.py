@@ -38,8 +38,8 @@ def test_the_earliest_message_counts_wherever_it_stands() -> None:
         created_at=utc("2024-01-01T00:00:00"),
     )
     older_sighting = chat(dated("2024-04-30T12:00:00", hidden_reason="context"))
-    assert day_of([record], START, TODAY) == DayHint(date(2024, 5, 2))
-    assert day_of([record, older_sighting], START, TODAY) == DayHint(date(2024, 4, 30))
+    assert day_of([record], START, TODAY) == DayHint(date(2024, 5, 2), source="message")
+    assert day_of([record, older_sighting], START, TODAY) == DayHint(date(2024, 4, 30), source="message")
 
 
 def test_the_date_is_that_of_utc() -> None:
@@ -61,7 +61,7 @@ def test_a_naive_time_counts_with_its_own_date() -> None:
     ],
 )
 def test_the_creation_time_counts_only_if_no_message_is_dated(record: Conversation, day: date | None) -> None:
-    assert day_of([record], START, TODAY) == DayHint(day, None if day else "no time")
+    assert day_of([record], START, TODAY) == DayHint(day, *((None, "created") if day else ("no time", None)))
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_the_creation_time_counts_only_if_no_message_is_dated(record: Conversati
 def test_a_date_outside_the_limits_is_none(message: Message, reason: str) -> None:
     assert day_of([chat(message)], START, TODAY) == DayHint(None, reason)
     other = dated("2024-05-03T12:00:00")
-    assert day_of([chat(message, other)], START, TODAY) == DayHint(date(2024, 5, 3), reason)
+    assert day_of([chat(message, other)], START, TODAY) == DayHint(date(2024, 5, 3), reason, "message")
     created = chat(message, created_at=utc("2024-05-04T12:00:00"))
-    assert day_of([created], START, TODAY) == DayHint(date(2024, 5, 4), reason)
+    assert day_of([created], START, TODAY) == DayHint(date(2024, 5, 4), reason, "created")
 
 
 def test_the_limits_themselves_are_days_of_the_archive() -> None:
