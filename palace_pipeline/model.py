@@ -366,15 +366,4 @@ def frame(rows: Iterable[dict[str, Any]], schema: dict[str, Any]) -> pl.DataFram
 
 
 MESSAGE_FIELDS = tuple(f.name for f in fields(Message))
-
-
-def message_rows(conversation: Conversation, day: Any) -> list[dict[str, Any]]:
-    """The message rows of a conversation for `MESSAGES`; `seq` is the place in `conversation.messages`."""
-    head = {
-        "day": day,
-        "provider": conversation.provider,
-        "conversation_id": conversation.conversation_id,
-        "account": conversation.account,
-        "source_file": conversation.source_file,
-    }
-    return [{**head, "seq": seq, **asdict(message)} for seq, message in enumerate(conversation.messages)]
+"""Names of a message's own columns; the others are the conversation's."""

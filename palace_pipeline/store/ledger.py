@@ -45,7 +45,8 @@ CREATE INDEX IF NOT EXISTS unknown_path ON unknown_names (path);
 
 -- The bytes of a member in the vault.
 CREATE TABLE IF NOT EXISTS members (
-  path TEXT NOT NULL, member TEXT NOT NULL, use TEXT NOT NULL, size INTEGER NOT NULL, pieces BLOB NOT NULL,
+  path TEXT NOT NULL, member TEXT NOT NULL, use TEXT NOT NULL, size INTEGER NOT NULL, sha256 TEXT NOT NULL,
+  pieces BLOB NOT NULL,
   PRIMARY KEY (path, member)
 ) WITHOUT ROWID;
 
@@ -57,18 +58,19 @@ CREATE TABLE IF NOT EXISTS element_records (
   element TEXT NOT NULL, provider TEXT NOT NULL, conversation_id TEXT NOT NULL, record TEXT NOT NULL,
   PRIMARY KEY (element, provider, conversation_id, record)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS element_records_key ON element_records (provider, conversation_id);
 CREATE TABLE IF NOT EXISTS file_elements (
   path TEXT NOT NULL, member TEXT NOT NULL, position INTEGER NOT NULL, element TEXT NOT NULL,
   PRIMARY KEY (path, member, position)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS file_elements_element ON file_elements (element);
 
--- One form in which a conversation was seen. `superseded`: a later record holds all of it.
+-- One form in which a conversation was seen. `superseded`: a later record holds all of it (2: this one was dropped).
 CREATE TABLE IF NOT EXISTS sightings (
   provider TEXT NOT NULL, conversation_id TEXT NOT NULL, record TEXT NOT NULL, path TEXT NOT NULL, member TEXT NOT NULL,
   sha256 TEXT NOT NULL, seen_day TEXT NOT NULL, earliest TEXT, undated_reason TEXT, created TEXT, updated_at TEXT,
-  message_index BLOB NOT NULL,
-  superseded INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (provider, conversation_id, record)
+  messages INTEGER NOT NULL, message_index BLOB NOT NULL, superseded INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (provider, conversation_id, record)
 ) WITHOUT ROWID;
 
 -- Conversation -> day, and for each stage what it was built from (`_in`) and what came out (`_out`).

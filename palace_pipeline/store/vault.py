@@ -75,10 +75,10 @@ class Vault:
             for part in (data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
         ]
 
-    def put_stream(self, stream: BinaryIO) -> Iterator[tuple[str, int]]:
-        """Keep a stream piece by piece; yields (hash, size) of each."""
+    def put_stream(self, stream: BinaryIO) -> Iterator[tuple[str, bytes]]:
+        """Keep a stream piece by piece; yields (hash, bytes) of each."""
         while part := stream.read(PIECE_BYTES):
-            yield self._put("pieces", content_hash(part), part), len(part)
+            yield self._put("pieces", content_hash(part), part), part
 
     def open_pieces(self, hashes: Iterable[str]) -> BinaryIO:
         """The bytes of some pieces as one stream; only one piece is in memory at a time."""

@@ -1,0 +1,59 @@
+"""The way in: files of the export folders -> vault and ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import dagster as dg
+
+from assets.running import batch_of, failure
+from palace_pipeline.ingest import ingest
+from palace_pipeline.resources import PalaceResource
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.receipts import write_receipt
+
+OWNERS = ["team:palace"]
+
+
+class ExportsConfig(dg.Config):
+    """`paths`: files or folders to look at (default: the folders of `palace.toml`); `limit`: files to read at most."""
+
+    paths: list[str] = []
+    limit: int | None = None
+
+
+@dg.asset(
+    group_name="ingest",
+    kinds={"python", "sqlite"},
+    owners=OWNERS,
+    pool="palace_home",
+    description=(
+        "Finds new and changed files in the export folders, keeps their bytes in the vault, detects the format and reads "
+        "each once as a stream. The ledger then knows every conversation, in every form it was seen, and its day."
+    ),
+)
+def raw_exports(
+    context: dg.AssetExecutionContext, config: ExportsConfig, palace: PalaceResource
+) -> dg.MaterializeResult[None]:
+    """Read what is new or changed; damaged files are quarantined and counted, they never end the run."""
+    home = cast("Home", palace.open())
+    try:
+        with home.writing():
+            found = ingest(home, [Path(p) for p in config.paths] or None, batch=batch_of(context), limit=config.limit)
+            with home.ledger() as ledger:
+                write_receipt(home.receipts, ledger, batch_of(context))
+    except Exception as error:
+        raise failure(error) from None
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": found.files["found"],
+            **{
+                f"{unit} {name}": n
+                for unit in ("files", "conversations", "messages")
+                for name, n in found.of(unit).items()
+            },
+            "days with work": len(found.days),
+            "not taken": dg.MetadataValue.md(found.skips_as_markdown()),
+        }
+    )

@@ -1,0 +1,155 @@
+"""The palace: chunks, drawers, vectors, pages."""
+
+from __future__ import annotations
+
+import dagster as dg
+from palace_pipeline.rooms.classifier import ROOMS_RECIPE
+from palace_pipeline.stages.pages import write_pages
+from palace_pipeline.stages.recipes import VECTORS_RECIPE
+from palace_pipeline.transcripts.page import PAGE_RECIPE
+
+from assets.exports import OWNERS
+from assets.running import result, run_stage
+from assets.transcripts import redacted_transcripts
+from palace_pipeline.chunking import CHUNK_RECIPE
+from palace_pipeline.metadata import lineage, table_schema
+from palace_pipeline.model import CHUNKS, CONVERSATIONS, DRAWERS, MESSAGES, VECTORS
+from palace_pipeline.partitions import DAYS
+from palace_pipeline.resources import PalaceResource
+from palace_pipeline.stages.chunk import chunk
+from palace_pipeline.stages.drawers import file_drawers
+from palace_pipeline.stages.embed import publish_vectors
+
+SINGLE_RUN = dg.BackfillPolicy.single_run()
+
+
+@dg.asset(
+    deps=[redacted_transcripts],
+    partitions_def=DAYS,
+    backfill_policy=SINGLE_RUN,
+    group_name="palace",
+    kinds={"python", "parquet"},
+    owners=OWNERS,
+    pool="palace_home",
+    code_version=CHUNK_RECIPE,
+    metadata={
+        "dagster/column_schema": table_schema(CHUNKS),
+        "dagster/column_lineage": lineage(CHUNKS, {"redacted_transcripts": MESSAGES}),
+    },
+    description=(
+        "Units for the index: one question with its answer, measured in the embedding model's tokens. A long answer goes "
+        "on in further chunks that know their question. Every word is in exactly one chunk."
+    ),
+)
+def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+    """Cut the days' conversations."""
+    home = palace.open()
+    span, counts = run_stage(context, home, chunk)
+    return result(context, home, "redacted_chunks", span, counts)
+
+
+@dg.asset(
+    deps=[redacted_chunks],
+    partitions_def=DAYS,
+    backfill_policy=SINGLE_RUN,
+    group_name="palace",
+    kinds={"python", "parquet", "onnx"},
+    owners=OWNERS,
+    pool="palace_home",
+    code_version=ROOMS_RECIPE,
+    metadata={
+        "dagster/column_schema": table_schema(DRAWERS),
+        "dagster/column_lineage": lineage(DRAWERS, {"redacted_chunks": CHUNKS}),
+    },
+    description="Every chunk of talk filed: wing (project, channel), hall (kind of memory), room (topic), with a confidence.",
+)
+def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+    """Embed new chunks once and file them."""
+    home = palace.open()
+    span, counts = run_stage(context, home, file_drawers)
+    return result(context, home, "drawers", span, counts)
+
+
+@dg.asset(
+    deps=[redacted_transcripts, drawers],
+    partitions_def=DAYS,
+    backfill_policy=SINGLE_RUN,
+    group_name="palace",
+    kinds={"markdown"},
+    owners=OWNERS,
+    pool="palace_home",
+    code_version=PAGE_RECIPE,
+    check_specs=[
+        dg.AssetCheckSpec(
+            "nothing_is_found_again",
+            asset="conversation_pages",
+            blocking=True,
+            description="The pages of this run, read back from disk and scanned: no secret, no personal data.",
+        )
+    ],
+    description=(
+        "One dated Markdown page per conversation, in the user's folder. `tags`, `aliases` and `## Notes` belong to the "
+        "user and survive every rewrite. Wing and rooms come from the drawers."
+    ),
+)
+def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+    """Write the days' pages; an unchanged page is not touched."""
+    span, counts = run_stage(context, palace.open(), write_pages)
+    hits = counts["scan hits"]
+    return dg.MaterializeResult(
+        metadata={"first day": str(span.first), "last day": str(span.last), **counts},
+        check_results=[
+            dg.AssetCheckResult(
+                check_name="nothing_is_found_again",
+                passed=hits == 0,
+                metadata={"pages scanned": counts["pages"], "pages with a hit": hits},
+                description=None
+                if hits == 0
+                else "A published page still shows something that would be masked. Run `palace doctor`; it names the pages.",
+            )
+        ],
+    )
+
+
+@dg.asset(
+    deps=[drawers, conversation_pages],
+    partitions_def=DAYS,
+    backfill_policy=SINGLE_RUN,
+    group_name="palace",
+    kinds={"chroma", "tantivy", "parquet"},
+    owners=OWNERS,
+    pool="palace_home",
+    code_version=VECTORS_RECIPE,
+    metadata={
+        "dagster/column_schema": table_schema(VECTORS),
+        "dagster/column_lineage": lineage(VECTORS, {"drawers": DRAWERS, "redacted_chunks": CHUNKS}),
+    },
+    check_specs=[
+        dg.AssetCheckSpec(
+            "index_holds_every_drawer",
+            asset="drawer_embeddings",
+            description="Every drawer of these days has a vector in Parquet and, sampled, in Chroma.",
+        )
+    ],
+    description="Drawers in Chroma (`palace_drawers`, for any client) and in the lexical index. Only what changed is written.",
+)
+def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+    """Bring Chroma and the lexical index in line with the drawers."""
+    home = palace.open()
+    span, counts = run_stage(context, home, publish_vectors)
+    shown = result(context, home, "drawer_embeddings", span, counts)
+    return shown._replace(
+        check_results=[
+            dg.AssetCheckResult(
+                check_name="index_holds_every_drawer",
+                passed=counts["missing"] == 0,
+                metadata={"drawers": counts["drawers"], "missing": counts["missing"]},
+                description=None
+                if counts["missing"] == 0
+                else "Run `palace rebuild`: it makes the index anew from the lake.",
+            )
+        ]
+    )
+
+
+__all__ = ["CONVERSATIONS", "conversation_pages", "drawer_embeddings", "drawers", "redacted_chunks"]

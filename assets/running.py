@@ -1,0 +1,95 @@
+"""From a Dagster step to a stage of the library and back: the job, the metadata, and errors without chat text."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+from palace_pipeline.stages.recipes import recipes_of
+
+from palace_pipeline.metadata import FILES, TABLES, rows_per_day, table_schema
+from palace_pipeline.partitions import span_of
+from palace_pipeline.planner import Range
+from palace_pipeline.settings import SettingsError
+from palace_pipeline.stages.common import Counts, Job
+from palace_pipeline.store.home import Home, HomeTooNew
+from palace_pipeline.store.lake import LakeDamaged, month_of
+from palace_pipeline.store.ledger import LedgerTooNew
+from palace_pipeline.store.lock import HomeBusy
+from palace_pipeline.store.receipts import write_receipt
+
+BATCH_TAG = "palace/batch"
+PLANNED_TAG = "palace/planned"
+"""Set by the planner's runs, which do only what is stale. A run without it (a click in the UI) redoes its days."""
+
+TELLING_ERRORS = (SettingsError, HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew)
+"""Errors whose own words are made for people and hold no content."""
+
+
+def batch_of(context: dg.AssetExecutionContext) -> str:
+    """The batch that this run's work is noted under; runs of one `palace ingest` share it."""
+    return context.run.tags.get(BATCH_TAG, context.run_id)
+
+
+def run_stage(context: dg.AssetExecutionContext, home: Home, stage: Callable[[Job], Counts]) -> tuple[Range, Counts]:
+    """Run a stage for the step's days under the write lock; returns the days and the stage's counts.
+
+    Raises dg.Failure with a text that names what went wrong and never quotes data.
+    """
+    span = span_of(context)
+    try:
+        with home.writing():
+            job = Job(
+                home=home,
+                span=span,
+                recipes=recipes_of(home),
+                batch=batch_of(context),
+                force=PLANNED_TAG not in context.run.tags,
+            )
+            counts = stage(job)
+            with home.ledger() as ledger:
+                write_receipt(home.receipts, ledger, job.batch)
+    except Exception as error:
+        # Whatever went wrong: the event log must not show it in the error's own words, which may quote a chat.
+        raise failure(error) from None
+    return span, counts
+
+
+def failure(error: Exception) -> dg.Failure:
+    """An error as Dagster may show it: its own words if they are made for people, else its type and place."""
+    if isinstance(error, dg.Failure):
+        return error
+    if isinstance(error, TELLING_ERRORS):
+        return dg.Failure(str(error), allow_retries=False)
+    places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
+    return dg.Failure(
+        f"{type(error).__name__} at {' < '.join(reversed(places))}. What was finished before is kept; the next run goes "
+        "on from there. `palace doctor` checks the archive.",
+        allow_retries=False,
+    )
+
+
+def result(
+    context: dg.AssetExecutionContext, home: Home, asset: str, span: Range, counts: Counts
+) -> dg.MaterializeResult[None]:
+    """The materialisation of a table: rows of every day that has any, columns, counts of the run."""
+    days = table_days(home, FILES[asset], span)
+    for day, count in days.items():
+        context.add_asset_metadata({"dagster/partition_row_count": count}, partition_key=day)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/column_schema": table_schema(TABLES[asset]),
+            "dagster/row_count": sum(days.values()),
+            **{name.replace("_", " "): count for name, count in counts.items()},
+        }
+    )
+
+
+def table_days(home: Home, table: str, span: Range) -> dict[str, int]:
+    """Rows of a lake table by day (ISO) inside a span."""
+    months = [m for m in home.lake.months(table) if month_of(span.first) <= m <= month_of(span.last)]
+    days = home.lake.read(table, months, columns=["day"])
+    return rows_per_day(days.filter(pl.col("day").is_between(span.first, span.last)))

@@ -1,0 +1,84 @@
+"""Tables and statistics in DuckDB."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from assets.exports import OWNERS
+from assets.palace import SINGLE_RUN, conversation_pages, drawer_embeddings
+from assets.running import batch_of, failure, run_stage
+from palace_pipeline.partitions import DAYS
+from palace_pipeline.resources import PalaceResource
+from palace_pipeline.stages.audit import audit
+from palace_pipeline.stages.publish import publish_tables
+from palace_pipeline.store import stats, warehouse
+from palace_pipeline.store.receipts import write_receipt
+
+
+@dg.asset(
+    deps=[drawer_embeddings, conversation_pages],
+    partitions_def=DAYS,
+    backfill_policy=SINGLE_RUN,
+    group_name="tables",
+    kinds={"duckdb"},
+    owners=OWNERS,
+    pool="palace_home",
+    code_version=warehouse.TABLES_RECIPE,
+    check_specs=[
+        dg.AssetCheckSpec(
+            "counts_add_up",
+            asset="palace_tables",
+            description="Messages: ledger = raw = redacted = table. Drawers: filed = vectors = index = table. Pages: one each.",
+        )
+    ],
+    description=(
+        "`palace.duckdb`: conversations, messages, drawers, findings, exports, skips, every column commented. Built beside "
+        "and renamed in, so a reader who has the file open keeps what it opened."
+    ),
+)
+def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+    """Publish the days' rows."""
+    home = palace.open()
+    span, counts = run_stage(context, home, publish_tables)
+    differences = audit(home, span)
+    return dg.MaterializeResult(
+        metadata={"dagster/table_name": "palace", **counts},
+        check_results=[
+            dg.AssetCheckResult(
+                check_name="counts_add_up",
+                passed=not differences,
+                metadata={"differences": dg.MetadataValue.json(differences)},
+                description="Counts agree."
+                if not differences
+                else f"Mend with: palace backfill --from {span.first} --to {span.last}",
+            )
+        ],
+    )
+
+
+@dg.asset(
+    deps=[palace_tables],
+    group_name="tables",
+    kinds={"duckdb"},
+    owners=OWNERS,
+    pool="palace_home",
+    description="Trends as views in `palace.duckdb`: by day, week and month, provider, room, wing and model; hours, streaks, gaps.",
+)
+def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+    """Make the views if they are missing or changed, and show the trend of messages."""
+    home, started = palace.open(), time.perf_counter()
+    try:
+        with home.writing():
+            views = stats.create_stats(home.path)
+            with home.ledger() as ledger:
+                finished = datetime.now(UTC).isoformat(timespec="seconds")
+                ledger.log_stage(
+                    batch_of(context), "stats", finished, time.perf_counter() - started, {"views": len(views)}
+                )
+                write_receipt(home.receipts, ledger, batch_of(context))
+    except Exception as error:
+        raise failure(error) from None
+    return dg.MaterializeResult(metadata={"views": len(views), "names": ", ".join(views)})

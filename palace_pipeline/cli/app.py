@@ -1,0 +1,274 @@
+"""All commands of `palace` and what they have in common: the home, errors, exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from palace_pipeline import __version__
+from palace_pipeline.cli.talk import NOT_BUILT_YET, USAGE, UsageError, say
+
+app = typer.Typer(
+    name="palace",
+    help="Turn AI-chat exports into an archive you own: normalised, redacted, searchable, traceable.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 all done · 1 something was not taken · 2 wrong usage · 3 not built yet",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON value on stdout.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"palace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(  # pyright: ignore[reportUnusedFunction]
+    home: Annotated[
+        Path | None, typer.Option(help="The palace home (default: PALACE_HOME, else ~/palace).", show_default=False)
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    del home, version  # `main` has taken --home out already; it stands here for --help
+
+
+# --- the main job -----------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel="Archive")
+def ingest(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Files or folders (default: the folders of palace.toml).")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be taken; keep nothing.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read at most so many new files.")] = None,
+    json: Json = False,
+) -> None:
+    """Read exports, and bring pages, rooms, search and tables up to date. Prints a receipt.
+
+    palace ingest ~/Downloads/chatgpt-export.zip ~/.claude/projects
+    """
+    from palace_pipeline.cli.archive import run_ingest
+
+    raise typer.Exit(run_ingest(paths or [], dry_run=dry_run, limit=limit, as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def backfill(
+    first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="First day (UTC).")],
+    last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day (UTC).")],
+    json: Json = False,
+) -> None:
+    """Make the same days again from the vault, with the same result."""
+    from palace_pipeline.cli.archive import run_backfill
+
+    raise typer.Exit(run_backfill(first.date(), last.date(), as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def status(json: Json = False) -> None:
+    """What is there: files, conversations, days, what waits, what was not taken."""
+    from palace_pipeline.cli.archive import run_status
+
+    raise typer.Exit(run_status(as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def doctor(json: Json = False) -> None:
+    """Check everything; says for each finding which command mends it."""
+    from palace_pipeline.cli.archive import run_doctor
+
+    raise typer.Exit(run_doctor(as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def ui(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+) -> None:
+    """Dagster's web UI and daemon on this home, bound to 127.0.0.1. Watches the export folders."""
+    from palace_pipeline.cli.archive import run_ui
+
+    run_ui(port)
+
+
+# --- finding ----------------------------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel="Find")
+def search(
+    query: Annotated[str | None, typer.Argument(help="What to look for, in any language.")] = None,
+    wing: Annotated[str | None, typer.Option(help="Only this wing (project, channel).")] = None,
+    room: Annotated[str | None, typer.Option(help="Only this room.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only this provider.")] = None,
+    role: Annotated[str | None, typer.Option(help="Only what this role said (user, assistant, bot).")] = None,
+    since: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="From this day on.")] = None,
+    until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Up to this day.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000)] = 10,
+    json: Json = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Questions on stdin, answers on stdout, a line each.")] = False,
+) -> None:
+    """Search by words and by meaning. Each hit: score, date, title, page, verbatim quote."""
+    from palace_pipeline.cli.find import run_search
+
+    filters = {"wing": wing, "room": room, "provider": provider, "role": role}
+    days = {"since": since.date() if since else None, "until": until.date() if until else None}
+    raise typer.Exit(run_search(query, filters, days, limit=limit, as_json=json, lines=jsonl))
+
+
+@app.command(rich_help_panel="Find")
+def stats(json: Json = False) -> None:
+    """Trends: messages by month, provider, room and hour, as tables and plots."""
+    from palace_pipeline.cli.find import run_stats
+
+    raise typer.Exit(run_stats(as_json=json))
+
+
+@app.command(rich_help_panel="Find")
+def sql(
+    query: Annotated[str, typer.Argument(help="A SELECT over palace.duckdb.")],
+    json: Json = False,
+) -> None:
+    """Read-only SQL over the archive's tables and views.
+
+    palace sql "select provider, count(*) from conversations group by all"
+    """
+    from palace_pipeline.cli.find import run_sql
+
+    raise typer.Exit(run_sql(query, as_json=json))
+
+
+# --- filters that need no home ----------------------------------------------------------------------------------------
+
+
+@app.command(rich_help_panel="Without an archive")
+def parse(path: Annotated[Path, typer.Argument(help="An export: file, ZIP or folder.")], json: Json = False) -> None:
+    """Show how an export is understood. Changes nothing, needs no archive."""
+    from palace_pipeline.cli.filters import run_parse
+
+    raise typer.Exit(run_parse(path, as_json=json))
+
+
+@app.command(rich_help_panel="Without an archive")
+def redact(
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="JSON objects, a line each.")] = False,
+) -> None:
+    """Mask secrets and personal data: stdin to stdout."""
+    from palace_pipeline.cli.filters import run_redact
+
+    raise typer.Exit(run_redact(lines=jsonl))
+
+
+@app.command(rich_help_panel="Without an archive")
+def classify(
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="JSON objects with id and text, a line each.")] = False,
+) -> None:
+    """File texts in rooms and halls: stdin to stdout."""
+    from palace_pipeline.cli.filters import run_classify
+
+    raise typer.Exit(run_classify(lines=jsonl))
+
+
+# --- not built yet ----------------------------------------------------------------------------------------------------
+
+_LATER = {
+    "first": "When was something first discussed?",
+    "timeline": "How a topic developed, by conversation.",
+    "day": "One day across all providers.",
+    "thread": "One conversation around a message.",
+    "gaps": "Source against archive: missing days, and healing them.",
+    "rebuild": "Derived stores from scratch.",
+    "purge": "Forget a conversation or a value, with proof.",
+}
+
+
+def _later(name: str, about: str) -> None:
+    def command() -> None:
+        say(f"palace {name} is not built yet.")
+        raise typer.Exit(NOT_BUILT_YET)
+
+    command.__doc__ = f"{about} (not built yet)"
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(name, rich_help_panel="Not built yet", context_settings=settings)(command)
+
+
+for _name, _about in _LATER.items():
+    _later(_name, _about)
+
+
+# --- start ------------------------------------------------------------------------------------------------------------
+
+
+def take_home(arguments: Sequence[str]) -> tuple[list[str], str | None]:
+    """`--home DIR` may stand before or after the command: (the other arguments, the last home given)."""
+    rest: list[str] = []
+    home: str | None = None
+    pending = list(arguments)
+    while pending:
+        item = pending.pop(0)
+        if item == "--":
+            return [*rest, item, *pending], home
+        if item == "--home":
+            if not pending:
+                raise UsageError("--home needs a folder")
+            home = pending.pop(0)
+        elif item.startswith("--home="):
+            home = item.removeprefix("--home=")
+        else:
+            rest.append(item)
+    return rest, home
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of `palace`. An error that is made for people ends as one line; others too, with `--debug` in full."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    given = [item for item in given if item != "--debug"]
+    os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
+    try:
+        rest, home = take_home(given)
+        if home is not None:
+            os.environ["PALACE_HOME"] = str(Path(home).expanduser().absolute())
+        app(args=rest, prog_name="palace")
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BrokenPipeError:
+        # The reader of a pipe has enough; Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        code, text = explain(error)
+        say(f"palace: {text}")
+        sys.exit(code)
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """(exit code, one line) for an error. Errors of our own say it themselves; others may quote data, so only their
+    type is told."""
+    from palace_pipeline.settings import SettingsError
+
+    if isinstance(error, UsageError | SettingsError):
+        return USAGE, str(error)
+    from palace_pipeline.cli.archive import TELLING
+
+    if isinstance(error, TELLING):
+        return 1, str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return 1, f"{error.filename}: {error.strerror}. What was finished before is kept; run the command again."
+    return 1, (
+        f"unexpected {type(error).__name__}. What was finished before is kept. Run it again with --debug to see where "
+        "(the text may quote your data: look before you share it)."
+    )

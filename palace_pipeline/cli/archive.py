@@ -1,0 +1,228 @@
+"""`palace ingest`, `backfill`, `status`, `doctor`, `ui`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progress, say, table
+from palace_pipeline.exports.scan import Missing, scan
+from palace_pipeline.ingest import ingest, needs_reading
+from palace_pipeline.planner import Range, plan
+from palace_pipeline.settings import load_settings
+from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.store.home import Home, HomeTooNew
+from palace_pipeline.store.lake import LakeDamaged
+from palace_pipeline.store.ledger import LedgerTooNew
+from palace_pipeline.store.lock import HomeBusy
+from palace_pipeline.store.receipts import compose, failed_here, receipt_of, write_receipt
+
+TELLING = (HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew)
+"""Errors whose own words are made for people."""
+
+ROUNDS = 3
+"""Building may show more work (an index that was gone makes all days due): look again, but not for ever."""
+
+
+def open_home(*, must_exist: bool = False) -> Home:
+    """The home that is meant, with its settings. Raises UsageError if there is none and there has to be one."""
+    home = Home(load_settings())
+    if must_exist and not home.exists:
+        raise UsageError(f"there is no archive at {home.path} yet; begin with: palace ingest EXPORT")
+    return home
+
+
+def new_batch() -> str:
+    """Name of a piece of work, for receipts: its time and a random end."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def run_ingest(paths: Sequence[Path], *, dry_run: bool, limit: int | None, as_json: bool) -> int:
+    """The main job. Exit code 0: all done; 1: something was not taken."""
+    home = open_home()
+    missing = [str(path) for path in paths if not path.exists() and not path.is_symlink()]
+    if missing:
+        raise UsageError(f"not there: {', '.join(missing)}")
+    if dry_run:
+        with progress():
+            found = ingest(home, paths or None, batch="dry-run", limit=limit, dry_run=True)
+        receipt = receipt_of(found.as_counts())
+        failures: list[str] = []
+    else:
+        with home.writing(), progress():
+            receipt, failures = main_job(home, paths, limit)
+    if as_json:
+        out_json(receipt)
+    else:
+        show_receipt(receipt, home, dry_run=dry_run)
+    for failure in failures:
+        say(f"failed: {failure}")
+    return NOT_TAKEN if failures or failed_here(receipt) else 0
+
+
+def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict[str, Any], list[str]]:
+    """Read, plan, build; returns the receipt and what failed. Starts no run when there is nothing to do."""
+    batch, failures = new_batch(), list[str]()
+    found = list(scan(paths or home.settings.folders))
+    with home.ledger() as ledger:
+        reading = needs_reading(ledger, found)
+    if reading:
+        from palace_pipeline import runner
+
+        try:
+            runner.read_exports(home, [str(path.absolute()) for path in paths], batch, limit)
+        except runner.RunFailed as error:
+            failures.append(str(error))
+    else:
+        ingest(home, paths or None, batch=batch, limit=limit, found=found)
+    build(home, batch, failures)
+    with home.ledger() as ledger:
+        return write_receipt(home.receipts, ledger, batch), failures
+
+
+def build(home: Home, batch: str, failures: list[str]) -> None:
+    """Run the planner's ranges until nothing is left; a range that fails does not keep the others from being built."""
+    for _ in range(ROUNDS):
+        with home.ledger() as ledger:
+            spans = plan(ledger, recipes_of(home))
+        if not spans or failures:
+            return
+        from palace_pipeline import runner
+        from palace_pipeline.stages.progress import report
+
+        for number, span in enumerate(spans):
+            report("ranges", number, len(spans))
+            try:
+                runner.build_days(home, span, batch, last=number == len(spans) - 1)
+            except runner.RunFailed as error:
+                failures.append(f"days {span.first} to {span.last}: {error}")
+        report("ranges", len(spans), len(spans))
+
+
+def run_backfill(first: date, last: date, *, as_json: bool) -> int:
+    """Make days again from the vault."""
+    if last < first:
+        raise UsageError("--to lies before --from")
+    home = open_home(must_exist=True)
+    from palace_pipeline import runner
+
+    batch, failures = new_batch(), list[str]()
+    with home.writing(), progress():
+        with home.ledger() as ledger:
+            days = ledger.rows(
+                "SELECT DISTINCT day FROM conversations WHERE day BETWEEN ? AND ?", (first.isoformat(), last.isoformat())
+            )
+        from palace_pipeline.planner import ranges
+
+        for span in ranges(date.fromisoformat(row["day"]) for row in days):
+            try:
+                runner.build_days(home, span, batch, force=True)
+            except runner.RunFailed as error:
+                failures.append(f"days {span.first} to {span.last}: {error}")
+        with home.ledger() as ledger:
+            receipt = write_receipt(home.receipts, ledger, batch)
+    if as_json:
+        out_json(receipt)
+    else:
+        out(f"{len(days)} days made again, {receipt['pages']} pages, {receipt['drawers']} drawers.")
+    for failure in failures:
+        say(f"failed: {failure}")
+    return NOT_TAKEN if failures else 0
+
+
+def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
+    """A receipt for people: sums, what was masked, what was not taken."""
+    table(
+        [{"": unit, **{k: f"{v:,}" for k, v in receipt[unit].items()}} for unit in ("files", "conversations", "messages")],
+        title="Would be taken" if dry_run else "Receipt",
+    )
+    if not dry_run:
+        masked = sum(receipt["findings"].values())
+        out(
+            f"{receipt['days']} days · {receipt['pages']} pages · {receipt['drawers']} drawers · "
+            f"{receipt['vectors']} vectors · {masked} places masked · {sum(receipt['seconds'].values()):.1f} s of work"
+        )
+    expected: dict[str, int] = {}
+    for skip in receipt["skipped"]:
+        if skip["expected"]:
+            expected[skip["reason"]] = expected.get(skip["reason"], 0) + skip["count"]
+        else:
+            out(f"not taken: {skip['where']}: {skip['reason']}" + (f" ({skip['count']})" if skip["count"] > 1 else ""))
+    if expected:
+        out("left out as expected: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(expected.items())))
+    if not dry_run:
+        out(f"archive: {home.path}")
+
+
+def run_status(*, as_json: bool) -> int:
+    """Counts from the ledger; opens nothing else."""
+    home = open_home(must_exist=True)
+    with home.ledger() as ledger:
+        def count(sql: str) -> int:
+            row = ledger.one(sql)
+            return int(row[0] or 0) if row else 0
+
+        files = {row[0]: row[1] for row in ledger.rows("SELECT status, count(*) FROM files GROUP BY status")}
+        live = "FROM conversations WHERE superseded_by IS NULL AND status != 'purged'"
+        first_last = ledger.one(f"SELECT min(day), max(day) {live} AND dated = 1")
+        value: dict[str, Any] = {
+            "home": str(home.path),
+            "files": files,
+            "conversations": count(f"SELECT count(*) {live}"),
+            "messages": count(f"SELECT sum(messages) {live}"),
+            "providers": {r[0]: r[1] for r in ledger.rows(f"SELECT provider, count(*) {live} GROUP BY provider ORDER BY 2 DESC")},
+            "first_day": first_last[0] if first_last else None,
+            "last_day": first_last[1] if first_last else None,
+            "undated": count(f"SELECT count(*) {live} AND dated = 0"),
+            "withheld": count("SELECT count(*) FROM conversations WHERE status = 'withheld'"),
+            "chunks_published": count("SELECT count(*) FROM published"),
+            "days_with_work": sum(len(span.days()) for span in plan(ledger, recipes_of(home))),
+            "not_taken": count("SELECT sum(count) FROM skips WHERE expected = 0"),
+        }
+    if as_json:
+        out_json(value)
+        return 0
+    out(f"{value['home']}")
+    out(f"{value['conversations']:,} conversations, {value['messages']:,} messages, {value['first_day']} to {value['last_day']}")
+    out("providers: " + ", ".join(f"{name} {n}" for name, n in value["providers"].items()))
+    out("files: " + ", ".join(f"{name} {n}" for name, n in sorted(files.items())))
+    out(f"undated: {value['undated']} · withheld: {value['withheld']} · not taken: {value['not_taken']}")
+    waiting = value["days_with_work"]
+    out("every day is up to date" if not waiting else f"{waiting} days have work; run: palace ingest")
+    return 0
+
+
+def run_doctor(*, as_json: bool) -> int:
+    """Checks of everything. Exit code 1 if something is wrong."""
+    from palace_pipeline.doctor import examine
+
+    home = open_home(must_exist=True)
+    findings = examine(home)
+    if as_json:
+        out_json({"findings": [{"level": f.level, "what": f.what, "mend": f.mend} for f in findings]})
+    else:
+        for finding in findings:
+            out(f"{finding.level:5} {finding.what}" + (f"\n      {finding.mend}" if finding.mend else ""))
+    return NOT_TAKEN if any(f.level == "wrong" for f in findings) else 0
+
+
+def run_ui(port: int) -> None:
+    """Hand the process over to `dagster dev` on this home; it does not come back."""
+    from palace_pipeline.runner import environment
+
+    home = open_home()
+    with home.writing():
+        pass  # makes the home if this is the first thing a person does
+    say(f"Dagster on http://127.0.0.1:{port} for {home.path} (stop with Ctrl-C)")
+    os.environ.update(environment(home.settings))
+    os.chdir(home.dagster)
+    command = [sys.executable, "-m", "dagster", "dev", "-m", "palace_pipeline.definitions"]
+    os.execv(sys.executable, [*command, "-h", "127.0.0.1", "-p", str(port)])
+
+
+__all__ = ["Missing", "Range", "compose", "run_backfill", "run_doctor", "run_ingest", "run_status", "run_ui"]

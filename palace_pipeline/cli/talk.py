@@ -1,0 +1,102 @@
+"""How the command line talks: results on stdout, words on stderr, progress only on a terminal, errors in one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NOT_TAKEN = 1
+USAGE = 2
+NOT_BUILT_YET = 3
+
+
+class UsageError(Exception):
+    """The command cannot be meant like this; the text says what to write instead. Exit code 2."""
+
+
+def out(text: str) -> None:
+    """A line of the result. A reader who has gone (`| head`) is no error."""
+    sys.stdout.write(text + "\n")
+
+
+def say(text: str) -> None:
+    """A line for the person, not for the next program."""
+    sys.stderr.write(text + "\n")
+
+
+def out_json(value: Any) -> None:
+    r"""One JSON value on stdout, UTF-8; lone surrogates as `\uXXXX`."""
+    try:
+        data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=str)
+    except (TypeError, ValueError):
+        import json
+
+        text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+        data = "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data + b"\n")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console that obeys NO_COLOR and pipes."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def table(rows: Sequence[Mapping[str, Any]], *, title: str | None = None) -> None:
+    """Rows as a table on a terminal, as tab-separated lines when piped."""
+    if not rows:
+        say("Nothing to show.")
+        return
+    columns = list(rows[0])
+    if not sys.stdout.isatty():
+        out("\t".join(columns))
+        for row in rows:
+            out("\t".join(_cell(row[name]) for name in columns))
+        return
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    for name in columns:
+        numeric = all(isinstance(row[name], int | float) for row in rows if row[name] is not None)
+        shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(_cell(row[name]) for name in columns))
+    console().print(shown)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value).replace("\t", " ").replace("\n", " ")
+
+
+@contextmanager
+def progress() -> Generator[None]:
+    """Progress bars of long work on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from palace_pipeline.stages.progress import listening
+
+    columns = (TextColumn("{task.description:>10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=of)
+            bars.update(tasks[what], completed=done, total=of, visible=done < of)
+
+        with listening(show):
+            yield

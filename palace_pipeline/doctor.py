@@ -1,0 +1,172 @@
+"""`palace doctor`: looks at every store and says in plain words what is wrong and which command mends it. Changes nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+from palace_pipeline.model import LAKE
+from palace_pipeline.planner import Range, plan
+from palace_pipeline.stages.audit import measured
+from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.store.files import TEMPORARY_PREFIX
+from palace_pipeline.store.home import SCHEMA_VERSION, Home
+from palace_pipeline.store.lake import LakeDamaged
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `mend`: the command or act that puts it right."""
+
+    level: Literal["ok", "note", "wrong"]
+    what: str
+    mend: str | None = None
+
+
+def examine(home: Home) -> list[Finding]:
+    """All findings, worst last."""
+    checks = (_version, _permissions, _databases, _lake, _tables, _indexes, _counts, _waiting, _quarantine)
+    findings = [finding for check in checks for finding in check(home)]
+    order = {"ok": 0, "note": 1, "wrong": 2}
+    return sorted(findings, key=lambda finding: order[finding.level])
+
+
+def _version(home: Home) -> Iterator[Finding]:
+    version = (home.path / "schema_version").read_text(encoding="utf-8").strip()
+    if version == str(SCHEMA_VERSION):
+        yield Finding("ok", f"home {home.path}, schema {version}")
+    else:
+        yield Finding("wrong", f"home has schema {version}, this Palace knows {SCHEMA_VERSION}", "update Palace")
+
+
+def _permissions(home: Home) -> Iterator[Finding]:
+    open_ones = [
+        path
+        for path in (home.path / "vault", home.path / "lake/raw", home.path / ".key", home.path / "ledger.sqlite")
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
+    for path in open_ones:
+        mode = "700" if path.is_dir() else "600"
+        yield Finding("wrong", f"{path} can be read by other users", f"chmod {mode} '{path}'")
+    if not open_ones:
+        yield Finding("ok", "vault, raw lake, key and ledger are the owner's alone")
+    left = [path for path in home.path.rglob(f"{TEMPORARY_PREFIX}*") if path.is_file()]
+    if left:
+        yield Finding("note", f"{len(left)} temporary file(s) of a killed run", "the next palace ingest removes them")
+
+
+def _databases(home: Home) -> Iterator[Finding]:
+    for name, path in (("ledger", home.path / "ledger.sqlite"), ("vault", home.path / "vault/vault.sqlite")):
+        if not path.exists():
+            yield Finding("wrong", f"the {name} ({path}) is not there", "restore it from a backup, or ingest again")
+            continue
+        try:
+            connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
+            answer = connection.execute("PRAGMA quick_check").fetchone()[0]
+            connection.close()
+        except sqlite3.DatabaseError as error:
+            answer = type(error).__name__
+        if answer == "ok":
+            yield Finding("ok", f"{name} is sound")
+        else:
+            yield Finding("wrong", f"the {name} ({path}) is damaged", "restore it from a backup, or ingest again")
+
+
+def _lake(home: Home) -> Iterator[Finding]:
+    broken = 0
+    for table in LAKE:
+        for month in home.lake.months(table):
+            try:
+                home.lake.read(table, [month], columns=["day"])
+            except LakeDamaged as error:
+                broken += 1
+                yield Finding(
+                    "wrong",
+                    str(error).split(" Its rows")[0],
+                    f"delete {home.lake.path(table, month)}, then: palace backfill --from {month}-01 --to {_end(month)}",
+                )
+    if not broken:
+        yield Finding("ok", "every month file of the lake can be read")
+
+
+def _end(month: str) -> str:
+    year, number = int(month[:4]), int(month[5:])
+    following = date(year + number // 12, number % 12 + 1, 1)
+    return date.fromordinal(following.toordinal() - 1).isoformat()
+
+
+def _tables(home: Home) -> Iterator[Finding]:
+    from palace_pipeline.store.sql import query
+
+    if not home.warehouse.exists():
+        if any(home.lake.months("clean/messages")):
+            yield Finding("wrong", "palace.duckdb is not there", "palace ingest after a backfill of any day makes it")
+        return
+    try:
+        count = query(home.path, "SELECT count(*) FROM conversations")[1][0][0]
+    except Exception as error:  # noqa: BLE001 - whatever DuckDB says of a damaged file, it cannot be used
+        yield Finding(
+            "wrong",
+            f"palace.duckdb cannot be read ({type(error).__name__})",
+            "delete it, then: palace backfill for any day of the archive builds it whole",
+        )
+        return
+    yield Finding("ok", f"palace.duckdb holds {count:,} conversations")
+
+
+def _indexes(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        row = ledger.one("SELECT count(*) AS n FROM published WHERE hash IS NOT NULL")
+        published = int(row["n"]) if row else 0
+    if published == 0:
+        return
+    from palace_pipeline.store.lexical import open_reader
+
+    reader = open_reader(home.path / "lexical")
+    lexical = reader.count() if reader is not None else 0
+    if lexical != published:
+        yield Finding(
+            "wrong", f"the lexical index holds {lexical:,} of {published:,} chunks", f"delete {home.path / 'lexical'}, then: palace ingest"
+        )
+    else:
+        yield Finding("ok", f"the lexical index holds {lexical:,} chunks")
+
+
+def _counts(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        row = ledger.one("SELECT min(day), max(day) FROM conversations")
+    if row is None or row[0] is None or not home.warehouse.exists():
+        return
+    span = Range(date.fromisoformat(row[0]), date.fromisoformat(row[1]))
+    try:
+        from palace_pipeline.stages.audit import differences
+
+        wrong = differences(measured(home, span))
+    except LakeDamaged:
+        return  # already named above
+    for name, counts in wrong.items():
+        shown = ", ".join(f"{place} {count:,}" for place, count in counts.items())
+        yield Finding("wrong", f"{name} do not add up: {shown}", f"palace backfill --from {span.first} --to {span.last}")
+    if not wrong:
+        yield Finding("ok", "counts add up from ledger to table, index and pages")
+
+
+def _waiting(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        spans = plan(ledger, recipes_of(home))
+    if spans:
+        yield Finding("note", f"{sum(len(s.days()) for s in spans)} day(s) have work", "palace ingest")
+
+
+def _quarantine(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        rows = ledger.rows("SELECT path, reason FROM files WHERE status IN ('quarantined', 'partial') ORDER BY path")
+    for row in rows[:50]:
+        yield Finding("note", f"{Path(row['path'])}: {row['reason']}", "mend or replace the file; it is read again then")
+    if len(rows) > 50:
+        yield Finding("note", f"and {len(rows) - 50} more files with something not taken", "palace sql 'from skips'")

@@ -1,0 +1,126 @@
+"""Looking at export folders: which files are there, which are new or changed, which have come to rest. Pure but for stat.
+
+Used by the command line, the ingest and the folder sensor alike.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from palace_pipeline.exports.names import is_litter
+from palace_pipeline.model import short_hash
+
+SETTLE_SECONDS = 10.0
+"""A file that changed less than this ago may still be being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file as a scan found it. `root`: the folder it was found below.
+
+    `problem`: why it is not read, if so; `expected`: nobody would want it.
+    """
+
+    path: str
+    root: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    problem: str | None = None
+    expected: bool = False
+
+
+class Known(Protocol):
+    """What the ledger remembers of a file (a row with these keys)."""
+
+    def __getitem__(self, key: str, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A configured folder or named path that is not there: a reason, never an empty folder."""
+
+    path: str
+
+
+def scan(paths: Iterable[Path]) -> Iterator[Seen | Missing]:
+    """Every file below the paths (a file stands for itself), in a fixed order; links are named, never followed."""
+    for path in paths:
+        path = path.absolute()
+        try:
+            info = path.lstat()
+        except OSError:
+            yield Missing(str(path))
+            continue
+        if stat.S_ISDIR(info.st_mode):
+            yield from _below(str(path), str(path))
+        else:
+            yield _seen(str(path), str(path.parent), info)
+
+
+def _below(folder: str, root: str) -> Iterator[Seen]:
+    # An explicit stack: folders may be nested deeper than Python's recursion goes.
+    stack = [folder]
+    while stack:
+        current = stack.pop()
+        try:
+            with os.scandir(current) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            yield Seen(current, root, 0, 0, 0, 0, f"folder cannot be read ({error.strerror})")
+            continue
+        folders: list[str] = []
+        for entry in entries:
+            if is_litter(entry.name):
+                yield Seen(entry.path, root, 0, 0, 0, 0, "hidden or system file", expected=True)
+                continue
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except OSError as error:
+                yield Seen(entry.path, root, 0, 0, 0, 0, f"cannot be looked at ({error.strerror})")
+                continue
+            if stat.S_ISDIR(info.st_mode):
+                folders.append(entry.path)
+            else:
+                yield _seen(entry.path, root, info)
+        stack.extend(reversed(folders))
+
+
+def _seen(path: str, root: str, info: os.stat_result) -> Seen:
+    problem = None
+    if stat.S_ISLNK(info.st_mode):
+        problem = "symbolic link, not followed"
+    elif not stat.S_ISREG(info.st_mode):
+        problem = "not a regular file"
+    return Seen(path, root, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, problem)
+
+
+def is_unchanged(seen: Seen, known: Known | None) -> bool:
+    """True if the ledger has read exactly this file (size, modification time, inode)."""
+    return (
+        known is not None
+        and known["size"] == seen.size
+        and known["mtime_ns"] == seen.mtime_ns
+        and known["inode"] == seen.inode
+    )
+
+
+def has_settled(seen: Seen, now: float) -> bool:
+    """True if nobody has written to the file for a while. The change time counts: copying tools set the other one back."""
+    return now - seen.ctime_ns / 1e9 >= SETTLE_SECONDS
+
+
+def changes(found: Iterable[Seen | Missing], known: Mapping[str, Known]) -> list[Seen]:
+    """Files that are new or not as the ledger read them."""
+    return [seen for seen in found if isinstance(seen, Seen) and not is_unchanged(seen, known.get(seen.path))]
+
+
+def fingerprint(files: Iterable[Seen]) -> str:
+    """Identity of a set of files in their present state: the sensor's run key."""
+    return short_hash(*sorted(f"{seen.path}|{seen.size}|{seen.mtime_ns}" for seen in files))

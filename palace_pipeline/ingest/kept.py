@@ -1,0 +1,192 @@
+"""Members as the vault keeps them: storing their bytes once, and giving them back to a reader when the file is gone."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Literal
+
+import orjson
+
+from palace_pipeline.exports.base import Member
+from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.store.vault import Vault
+
+Use = Literal["whole", "array", "lines", "side", "asset", "damaged"]
+"""What a member's bytes are kept for, and (array, lines) that its elements are kept one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A member whose bytes are in the vault. `pieces` in order; empty for members kept element by element."""
+
+    member: str
+    use: Use
+    size: int
+    sha256: str
+    pieces: list[str]
+
+
+def keep_whole(ledger: Ledger, vault: Vault | None, path: str, member: Member, use: Use) -> Kept:
+    """Put a member's bytes into the vault; of a log that only grew just the new tail.
+
+    Without a vault (dry run) the bytes are only measured. Raises MemberError when the member cannot be read.
+    """
+    row = ledger.one("SELECT size, sha256, pieces FROM members WHERE path = ? AND member = ?", (path, member.path))
+    digest = hashlib.sha256()
+    size = 0
+    pieces: list[str] = []
+    with member.open() as stream:
+        if row is not None and row["size"] > 0:
+            head = hashlib.sha256()
+            left: int = row["size"]
+            while left and (data := stream.read(min(left, 1 << 20))):
+                head.update(data)
+                left -= len(data)
+            if left == 0 and head.hexdigest() == row["sha256"]:
+                digest, size, pieces = head, row["size"], orjson.loads(row["pieces"])
+        if size:
+            size, pieces = _append(stream, vault, digest, size, pieces)
+            return Kept(member.path, use, size, digest.hexdigest(), pieces)
+    with member.open() as stream:
+        size, pieces = _append(stream, vault, digest, 0, [])
+    return Kept(member.path, use, size, digest.hexdigest(), pieces)
+
+
+def _append(
+    stream: BinaryIO, vault: Vault | None, digest: hashlib._Hash, size: int, pieces: list[str]
+) -> tuple[int, list[str]]:
+    if vault is None:
+        while data := stream.read(1 << 20):
+            digest.update(data)
+            size += len(data)
+        return size, pieces
+    out = list(pieces)
+    for name, data in vault.put_stream(stream):
+        digest.update(data)
+        size += len(data)
+        out.append(name)
+    return size, out
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A member cut at the size that was kept: what is appended while it is read belongs to the next look."""
+
+    inner: Member
+    size: int
+
+    @property
+    def path(self) -> str:
+        return self.inner.path
+
+    def open(self) -> BinaryIO:
+        return io.BufferedReader(_Upto(self.inner.open(), self.size), 1 << 16)
+
+    def near(self, relative: str) -> Member | None:
+        return self.inner.near(relative)
+
+
+class _Upto(io.RawIOBase):
+    def __init__(self, inner: BinaryIO, left: int) -> None:
+        self._inner, self._left = inner, left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        data = self._inner.read(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
+
+
+@dataclass(frozen=True, slots=True)
+class VaultMember:
+    """A member read back from the vault. Elements of an array come as a JSON array again, lines as lines."""
+
+    ledger: Ledger
+    vault: Vault
+    file: str
+    path: str
+    use: Use
+    size: int
+    pieces: list[str]
+
+    def open(self) -> BinaryIO:
+        if self.use == "array":
+            return io.BufferedReader(_Joined(self._elements(), b"[", b",", b"]"), 1 << 16)
+        if self.use == "lines":
+            return io.BufferedReader(_Joined(self._elements(), b"", b"\n", b"\n"), 1 << 16)
+        return self.vault.open_pieces(self.pieces)
+
+    def _elements(self) -> Iterator[bytes]:
+        rows = self.ledger.rows(
+            "SELECT e.pieces FROM file_elements f JOIN elements e USING (element) WHERE f.path = ? AND f.member = ? "
+            "ORDER BY f.position",
+            (self.file, self.path),
+        )
+        for row in rows:
+            yield b"".join(self.vault.piece(name) for name in orjson.loads(row["pieces"]))
+
+    def near(self, relative: str) -> VaultMember | None:
+        """Another kept member of the same file (a ZIP), or of the same folder of exports."""
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(self.path), relative))
+        found = _kept_members(self.ledger, self.vault, "path = ? AND member = ?", (self.file, beside))
+        if not found:
+            file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), relative))
+            found = _kept_members(self.ledger, self.vault, "path = ? AND use != 'asset' LIMIT 1", (file,))
+        return found[0] if found else None
+
+
+def vault_members(ledger: Ledger, vault: Vault, path: str) -> list[VaultMember]:
+    """The members of a file that readers can read again, in the order of their names."""
+    return _kept_members(
+        ledger, vault, "path = ? AND use IN ('whole', 'array', 'lines', 'damaged') ORDER BY member", (path,)
+    )
+
+
+def _kept_members(ledger: Ledger, vault: Vault, where: str, values: tuple[str, ...]) -> list[VaultMember]:
+    rows = ledger.rows(f"SELECT path, member, use, size, pieces FROM members WHERE {where}", values)
+    return [
+        VaultMember(ledger, vault, row["path"], row["member"], row["use"], row["size"], orjson.loads(row["pieces"]))
+        for row in rows
+    ]
+
+
+class _Joined(io.RawIOBase):
+    """Parts with something before, between and after them, as a raw stream."""
+
+    def __init__(self, parts: Iterator[bytes], before: bytes, between: bytes, after: bytes) -> None:
+        self._source = self._pieces(parts, before, between, after)
+        self._part = memoryview(b"")
+
+    @staticmethod
+    def _pieces(parts: Iterator[bytes], before: bytes, between: bytes, after: bytes) -> Iterator[bytes]:
+        yield before
+        for number, part in enumerate(parts):
+            if number:
+                yield between
+            yield part
+        yield after
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        while not self._part:
+            part = next(self._source, None)
+            if part is None:
+                return 0
+            self._part = memoryview(part)
+        count = min(len(buffer), len(self._part))
+        buffer[:count] = self._part[:count]
+        self._part = self._part[count:]
+        return count

@@ -1,0 +1,417 @@
+"""One look at the export folders: what is new or changed is read once, as a stream; everything is counted."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from palace_pipeline.exports import names
+from palace_pipeline.exports.base import Member, Reader, Report
+from palace_pipeline.exports.containers import DiskMember, unfold
+from palace_pipeline.exports.engine import Element, elements_of, identify, read_member, read_one
+from palace_pipeline.exports.registry import READERS
+from palace_pipeline.exports.scan import Missing, Seen, is_unchanged, scan
+from palace_pipeline.exports.streams import MemberError, open_regular
+from palace_pipeline.ingest.kept import Bounded, Kept, VaultMember, keep_whole, vault_members
+from palace_pipeline.ingest.sightings import Where, drop_contained_records, note
+from palace_pipeline.ingest.tally import Ingested, Tally
+from palace_pipeline.ingest.zones import localise
+from palace_pipeline.model import Conversation, Skip, short_hash
+from palace_pipeline.stages.progress import report as report_progress
+from palace_pipeline.store.files import write_bytes
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.store.vault import Vault
+
+__all__ = ["Ingested", "ingest"]
+
+RECIPES = {reader.format: str(reader.recipe) for reader in READERS}
+ALL_READERS = "*:" + short_hash(*(f"{name}:{recipe}" for name, recipe in sorted(RECIPES.items())))
+"""Recipe noted for what no reader could take: it is tried again when any reader changes."""
+
+
+def needs_reading(ledger: Ledger, found: Iterable[Seen | Missing]) -> bool:
+    """True if a file is new or changed, or its reader has changed since it was read."""
+    known = ledger.known_files()
+    for item in found:
+        if isinstance(item, Seen) and item.problem is None:
+            row = known.get(item.path)
+            if row is None or not is_unchanged(item, row) or not _is_current(row["recipe"]):
+                return True
+    return False
+
+
+def ingest(
+    home: Home,
+    paths: Sequence[Path] | None = None,
+    *,
+    batch: str,
+    limit: int | None = None,
+    dry_run: bool = False,
+    found: Sequence[Seen | Missing] | None = None,
+) -> Ingested:
+    """Read what is new or changed below `paths` (default: the configured folders). Needs the write lock.
+
+    `limit`: read at most so many files. `dry_run`: the same counts, and nothing is kept. `found`: a scan that was made
+    already. A bad file never ends the run: it is quarantined and counted.
+    """
+    started = time.perf_counter()
+    if found is None:
+        found = list(scan(paths if paths is not None else home.settings.folders))
+    if dry_run:
+        ledger = Ledger(home.path / "ledger.sqlite" if home.exists else None)
+        try:
+            with ledger.transaction(keep=False):
+                return _Run(home, ledger, None, limit).over(found)
+        finally:
+            ledger.close()
+    with home.ledger() as ledger, home.vault() as vault:
+        result = _Run(home, ledger, vault, limit).over(found)
+        finished = datetime.now(UTC).isoformat(timespec="seconds")
+        ledger.log_stage(batch, "raw_exports", finished, time.perf_counter() - started, result.as_counts())
+        return result
+
+
+@dataclass(slots=True)
+class _File:
+    """What reading one file has gathered so far."""
+
+    path: str
+    reports: dict[str, Report] = field(default_factory=dict[str, Report])
+    formats: dict[str, str] = field(default_factory=dict[str, str])
+    taken: int = 0
+    messages: int = 0
+    kept: list[Kept] = field(default_factory=list[Kept])
+
+    def report_for(self, member: str) -> Report:
+        return self.reports.setdefault(member, Report(member))
+
+    def skips(self) -> list[Skip]:
+        return [skip for report in self.reports.values() for skip in report.skips]
+
+
+class _Run:
+    """The state of one look: the ledger, the vault (None in a dry run) and the counts."""
+
+    def __init__(self, home: Home, ledger: Ledger, vault: Vault | None, limit: int | None) -> None:
+        self.home, self.ledger, self.vault, self.limit = home, ledger, vault, limit
+        self.tally = Tally()
+        self.today: date = datetime.now(UTC).date()
+        self.now = datetime.now(UTC).isoformat(timespec="seconds")
+
+    def over(self, found: Sequence[Seen | Missing]) -> Ingested:
+        known = self.ledger.known_files()
+        unchanged: list[str] = []
+        read = 0
+        for number, item in enumerate(found):
+            if isinstance(item, Missing):
+                self.tally.file("skipped", [Skip("not there", item.path, False, unit="file")])
+                continue
+            row = known.get(item.path)
+            if item.problem:
+                self._refuse(item)
+            elif row is not None and is_unchanged(item, row) and _is_current(row["recipe"]):
+                unchanged.append(item.path)
+            elif self.limit is not None and read >= self.limit:
+                self.tally.file("skipped", [Skip("left for the next run (--limit)", item.path, True, unit="file")])
+            else:
+                read += 1
+                with self.ledger.transaction():
+                    self._read(item, row)
+                    if self.vault is not None:
+                        self.vault.commit()
+            report_progress("reading", number + 1, len(found))
+        self.tally.unchanged_files(self.ledger, unchanged)
+        if self.vault is not None:
+            if self.limit is None:
+                self._again_from_vault({item.path for item in found if isinstance(item, Seen)}, known)
+            drop_contained_records(self.ledger, self.vault)
+        return self.tally.result(self.ledger)
+
+    def _refuse(self, item: Seen) -> None:
+        assert item.problem is not None
+        skip = Skip(item.problem, item.path, item.expected, unit="file")
+        self.tally.file("skipped", [skip])
+        if not item.expected:
+            self._file_row(item, None, "skipped" if item.expected else "quarantined", [skip], {}, 0, 0, known=None)
+
+    # --- one file -----------------------------------------------------------------------------------------------------
+
+    def _read(self, seen: Seen, row: Any) -> None:
+        path = Path(seen.path)
+        try:
+            sha256 = _file_hash(path)
+        except (MemberError, OSError) as error:
+            reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
+            skip = Skip(reason, seen.path, False, unit="file")
+            self._file_row(seen, None, "quarantined", [skip], {}, 0, 0, known=row)
+            self._quarantine(seen.path, None, [skip])
+            self.tally.file("skipped", [skip])
+            return
+        if row is not None and row["sha256"] == sha256 and _is_current(row["recipe"]):
+            # Only touched: the same bytes under a new time.
+            self.ledger.write(
+                "UPDATE files SET size = ?, mtime_ns = ?, inode = ? WHERE path = ?",
+                (seen.size, seen.mtime_ns, seen.inode, seen.path),
+            )
+            self.tally.unchanged_files(self.ledger, [seen.path])
+            return
+        shown = path.relative_to(seen.root).as_posix() if path.is_relative_to(seen.root) else path.name
+        member = DiskMember(Path(seen.root), path, shown, seen.size, seen.mtime_ns)
+        file = _File(seen.path)
+        members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
+        self._read_members(file, members, sha256)
+        self._finish(seen, file, sha256, row)
+
+    def _read_members(self, file: _File, members: Iterable[Member], sha256: str) -> None:
+        self.ledger.write("DELETE FROM file_elements WHERE path = ?", (file.path,))
+        for member in members:
+            report = file.report_for(member.path)
+            identified = identify(member, report)
+            try:
+                if identified is None:
+                    self._keep_unread(file, member, report)
+                else:
+                    reader, head = identified
+                    file.formats[reader.format] = reader.provider
+                    if reader.layout == "elements":
+                        shape = "lines" if head.shape == "jsonl" else "array"
+                        if head.shape == "object" and head.wrapped is None:
+                            shape = "array"
+                        file.kept.append(Kept(member.path, shape, 0, "", []))
+                        self._read_elements(file, member, reader, elements_of(member, head, report), sha256, report)
+                    else:
+                        self._read_whole(file, member, reader, head, sha256, report)
+            except MemberError as error:
+                report.skip(str(error), expected=False, unit="file")
+
+    def _read_elements(
+        self, file: _File, member: Member, reader: Reader, elements: Iterator[Element], sha256: str, report: Report
+    ) -> None:
+        for element in elements:
+            if element.raw is None:
+                read_one(element, member, reader, report)
+                continue
+            name = short_hash(reader.format, str(reader.recipe), hashlib.sha256(element.raw).hexdigest(), length=40)
+            if not self._link(file, member, element.index, name, report):
+                pieces = self.vault.put_bytes(element.raw) if self.vault is not None else []
+                own = Report(report.path)
+                self._store(
+                    file,
+                    member,
+                    element.index,
+                    name,
+                    reader,
+                    pieces,
+                    read_one(element, member, reader, own),
+                    own,
+                    sha256,
+                )
+                report.skips += own.skips
+                report.unknown += own.unknown
+
+    def _read_whole(self, file: _File, member: Member, reader: Reader, head: Any, sha256: str, report: Report) -> None:
+        kept = keep_whole(self.ledger, self.vault, file.path, member, "whole")
+        file.kept.append(kept)
+        name = short_hash(reader.format, str(reader.recipe), member.path, kept.sha256, length=40)
+        if not self._link(file, member, 0, name, report):
+            own = Report(report.path)
+            bounded = Bounded(member, kept.size)
+            self._store(file, member, 0, name, reader, [], read_member(bounded, reader, head, own), own, sha256)
+            report.skips += own.skips
+            report.unknown += own.unknown
+
+    def _link(self, file: _File, member: Member, position: int, element: str, report: Report) -> bool:
+        """True if the element is known: it is noted as part of the file, and nothing is parsed."""
+        row = self.ledger.one("SELECT skips, unknown FROM elements WHERE element = ?", (element,))
+        if row is None:
+            return False
+        self._part_of(file, member, position, element)
+        report.skips += [Skip(**skip) for skip in orjson.loads(row["skips"])]
+        report.unknown.update(orjson.loads(row["unknown"]))
+        for seen in self.ledger.rows(
+            "SELECT r.provider, r.conversation_id, r.record, s.messages FROM element_records r "
+            "JOIN sightings s USING (provider, conversation_id, record) WHERE r.element = ?",
+            (element,),
+        ):
+            file.taken += 1
+            file.messages += seen["messages"]
+            self.tally.seen((seen["provider"], seen["conversation_id"]), seen["record"])
+        return True
+
+    def _store(
+        self,
+        file: _File,
+        member: Member,
+        position: int,
+        element: str,
+        reader: Reader,
+        pieces: list[str],
+        conversations: Iterable[Conversation],
+        report: Report,
+        sha256: str,
+    ) -> None:
+        where = Where(file.path, member.path, sha256, self.home.settings.start, self.today)
+        zone = self.home.settings.timezone_of(Path(file.path))
+        for conversation in conversations:
+            localise(conversation, zone)
+            news = note(self.ledger, self.vault, conversation, where)
+            self.ledger.write(
+                "INSERT OR IGNORE INTO element_records VALUES (?, ?, ?, ?)", (element, *conversation.key, news.record)
+            )
+            file.taken += 1
+            file.messages += news.messages
+            self.tally.news(conversation.key, news)
+        self.ledger.write(
+            "INSERT OR REPLACE INTO elements VALUES (?, ?, ?, ?, ?)",
+            (
+                element,
+                reader.format,
+                orjson.dumps(pieces),
+                orjson.dumps(report.skips),
+                orjson.dumps(dict(report.unknown)),
+            ),
+        )
+        self._part_of(file, member, position, element)
+
+    def _part_of(self, file: _File, member: Member, position: int, element: str) -> None:
+        self.ledger.write(
+            "INSERT OR REPLACE INTO file_elements VALUES (?, ?, ?, ?)", (file.path, member.path, position, element)
+        )
+
+    def _keep_unread(self, file: _File, member: Member, report: Report) -> None:
+        """Bytes that no reader takes: assets, side files and damage are kept, account data is not."""
+        if names.is_sensitive(member.path):
+            return
+        damaged = any(not skip.expected for skip in report.skips)
+        use = "damaged" if damaged else "asset" if names.is_asset(member.path) else "side"
+        file.kept.append(keep_whole(self.ledger, self.vault, file.path, member, use))
+
+    # --- the file's row -----------------------------------------------------------------------------------------------
+
+    def _finish(self, seen: Seen, file: _File, sha256: str, row: Any) -> None:
+        skips = file.skips()
+        bad = [skip for skip in skips if not skip.expected]
+        if file.taken:
+            status = "partial" if bad else "done"
+        else:
+            status = "quarantined" if bad else "skipped"
+        self.ledger.write("DELETE FROM members WHERE path = ?", (file.path,))
+        self.ledger.write_many(
+            "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?)",
+            ((file.path, k.member, k.use, k.size, k.sha256, orjson.dumps(k.pieces)) for k in file.kept),
+        )
+        unknown = {name: count for report in file.reports.values() for name, count in report.unknown.items()}
+        self._file_row(seen, sha256, status, skips, file.formats, file.taken, file.messages, known=row, unknown=unknown)
+        if status == "quarantined":
+            self._quarantine(file.path, sha256, bad)
+        elif self.vault is not None:
+            self._quarantine_file(file.path).unlink(missing_ok=True)
+        if status in ("quarantined", "skipped"):
+            self.tally.file("skipped", skips)
+        else:
+            self.tally.file("new" if row is None else "updated", skips)
+
+    def _file_row(
+        self,
+        seen: Seen,
+        sha256: str | None,
+        status: str,
+        skips: list[Skip],
+        formats: dict[str, str],
+        conversations: int,
+        messages: int,
+        *,
+        known: Any,
+        unknown: dict[str, int] | None = None,
+    ) -> None:
+        used = sorted(formats)
+        recipe = ",".join(f"{name}:{RECIPES[name]}" for name in used) if status in ("done", "partial") else ALL_READERS
+        bad = [skip for skip in skips if not skip.expected]
+        reason = (bad or skips)[0].reason if skips and status != "done" else None
+        provider = ",".join(sorted(set(formats.values()))) or None
+        self.ledger.write(
+            "INSERT INTO files (path, root, size, mtime_ns, inode, sha256, status, reason, provider, format, recipe, "
+            "first_seen_at, read_at, conversations, messages, skipped) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+            "ON CONFLICT (path) DO UPDATE SET root=excluded.root, size=excluded.size, mtime_ns=excluded.mtime_ns, "
+            "inode=excluded.inode, sha256=excluded.sha256, status=excluded.status, reason=excluded.reason, "
+            "provider=excluded.provider, format=excluded.format, recipe=excluded.recipe, read_at=excluded.read_at, "
+            "conversations=excluded.conversations, messages=excluded.messages, skipped=excluded.skipped, "
+            "attempts=files.attempts + 1",
+            (
+                seen.path,
+                seen.root,
+                seen.size,
+                seen.mtime_ns,
+                seen.inode,
+                sha256,
+                status,
+                reason,
+                provider,
+                ",".join(used) or None,
+                recipe,
+                self.now,
+                self.now,
+                conversations,
+                messages,
+                sum(skip.count for skip in skips),
+            ),
+        )
+        self.ledger.replace_skips(seen.path, provider, skips, unknown or {})
+
+    def _quarantine_file(self, path: str) -> Path:
+        return self.home.quarantine / f"{short_hash(path)}.json"
+
+    def _quarantine(self, path: str, sha256: str | None, skips: list[Skip]) -> None:
+        if self.vault is None:
+            return
+        entry = {
+            "path": path,
+            "sha256": sha256,
+            "quarantined_at": self.now,
+            "reasons": [{"reason": skip.reason, "where": skip.where} for skip in skips],
+            "vault": [m["member"] for m in self.ledger.rows("SELECT member FROM members WHERE path = ?", (path,))],
+            "next": "tried again when the file or a reader changes",
+        }
+        write_bytes(self._quarantine_file(path), orjson.dumps(entry, option=orjson.OPT_INDENT_2))
+
+    # --- readers that changed -----------------------------------------------------------------------------------------
+
+    def _again_from_vault(self, looked_at: set[str], known: dict[str, Any]) -> None:
+        """Files that are no longer where they were, and whose reader has changed since: read from the vault."""
+        assert self.vault is not None
+        for path, row in known.items():
+            if path in looked_at or _is_current(row["recipe"]) or Path(path).exists():
+                continue
+            members: list[VaultMember] = vault_members(self.ledger, self.vault, path)
+            file = _File(path)
+            with self.ledger.transaction():
+                self._read_members(file, chain(members), row["sha256"] or "")
+                formats = ",".join(f"{name}:{RECIPES[name]}" for name in sorted(file.formats)) or ALL_READERS
+                self.ledger.write("UPDATE files SET recipe = ? WHERE path = ?", (formats, path))
+                self.vault.commit()
+
+
+def _is_current(recipe: str) -> bool:
+    """True if the readers that a file was read with are as they were."""
+    return all(
+        part == ALL_READERS or RECIPES.get(part.rpartition(":")[0]) == part.rpartition(":")[2]
+        for part in recipe.split(",")
+        if part
+    )
+
+
+def _file_hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open_regular(path) as stream:
+        while data := stream.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()

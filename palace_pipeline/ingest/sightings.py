@@ -1,0 +1,195 @@
+"""One conversation as one record shows it -> the ledger: a sighting, the conversation's day, what is new of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from palace_pipeline.model import Conversation, from_record, message_hash, to_record
+from palace_pipeline.store.ledger import Key, Ledger, input_fingerprint, pack_index, unpack_index
+from palace_pipeline.store.vault import Vault, content_hash
+from palace_pipeline.transcripts.day import day_of
+from palace_pipeline.transcripts.merge import merge
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place a record was read from, and when: `today` is the UTC date of the run, `start` the first day."""
+
+    path: str
+    member: str
+    sha256: str
+    start: date
+    today: date
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a record brought: the record's name, its messages, and how many of them are new or changed."""
+
+    record: str
+    messages: int
+    new_conversation: bool
+    new: int
+    updated: int
+
+    @property
+    def anything(self) -> bool:
+        return self.new_conversation or self.new > 0 or self.updated > 0
+
+
+def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where: Where) -> News:
+    """Keep a record and note the sighting; without a vault (dry run) only the ledger learns of it."""
+    data = to_record(conversation)
+    record = vault.put_record(data) if vault is not None else content_hash(data)
+    key = conversation.key
+    known = ledger.one(
+        "SELECT messages FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?", (*key, record)
+    )
+    if known is not None:
+        return News(record, known["messages"], False, 0, 0)
+    index = {message.message_id: message_hash(message) for message in conversation.messages}
+    row = ledger.conversation(key)
+    before = unpack_index(row["message_index"]) if row is not None else {}
+    newest = ledger.one(
+        "SELECT max(coalesce(updated_at, '')) AS at FROM sightings WHERE provider = ? AND conversation_id = ?", key
+    )
+    updated_at = _updated_at(conversation)
+    stale = newest is not None and newest["at"] is not None and (updated_at or "") < newest["at"]
+    added = index.keys() - before.keys()
+    # An older export shows messages as they were: they differ, but nothing is updated by them.
+    changed = set() if stale else {name for name in index.keys() & before.keys() if index[name] != before[name]}
+    hint = day_of([conversation], start=where.start, today=where.today)
+    ledger.write(
+        "INSERT INTO sightings (provider, conversation_id, record, path, member, sha256, seen_day, earliest, "
+        "undated_reason, created, updated_at, messages, message_index) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *key,
+            record,
+            where.path,
+            where.member,
+            where.sha256,
+            where.today.isoformat(),
+            hint.day.isoformat() if hint.day and hint.source == "message" else None,
+            hint.reason,
+            hint.day.isoformat() if hint.day and hint.source == "created" else None,
+            updated_at,
+            len(index),
+            pack_index(index),
+        ),
+    )
+    merged = {**before, **{name: index[name] for name in added | changed}}
+    if row is None:
+        ledger.write(
+            "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages, "
+            "message_index, forked_from) VALUES (?, ?, ?, 0, ?, '', ?, ?, ?)",
+            (
+                *key,
+                where.today.isoformat(),
+                where.today.isoformat(),
+                len(merged),
+                pack_index(merged),
+                conversation.forked_from,
+            ),
+        )
+    elif added or changed or conversation.forked_from:
+        ledger.write(
+            "UPDATE conversations SET messages = ?, message_index = ?, forked_from = coalesce(?, forked_from) "
+            "WHERE provider = ? AND conversation_id = ?",
+            (len(merged), pack_index(merged), conversation.forked_from, *key),
+        )
+    if vault is not None:
+        _set_aside_contained(ledger, vault, key, record, conversation, index)
+    settle(ledger, key)
+    return News(record, len(index), row is None, len(added), len(changed))
+
+
+def _updated_at(conversation: Conversation) -> str | None:
+    times = [m.created_at for m in conversation.messages if m.created_at is not None]
+    at: datetime | None = conversation.updated_at or (max(times) if times else None)
+    return at.astimezone(UTC).isoformat() if at else None
+
+
+def _set_aside_contained(
+    ledger: Ledger, vault: Vault, key: Key, record: str, conversation: Conversation, index: dict[str, str]
+) -> None:
+    """Set aside records that the new one holds whole (a log that grew), so that a live session does not pile up.
+
+    The test is the merge itself: if the new record alone gives the same transcript, the old one adds nothing.
+    """
+    alone: bytes | None = None
+    for old in ledger.sightings(key):
+        if old["record"] == record or not unpack_index(old["message_index"]).items() <= index.items():
+            continue
+        if alone is None:
+            alone = to_record(merge([conversation]))
+        if to_record(merge([conversation, from_record(vault.record(old["record"]))])) == alone:
+            ledger.write(
+                "UPDATE sightings SET superseded = 1 WHERE provider = ? AND conversation_id = ? AND record = ?",
+                (*key, old["record"]),
+            )
+
+
+def drop_contained_records(ledger: Ledger, vault: Vault) -> None:
+    """Delete the records that were set aside; what they were read from stays in the vault.
+
+    Only after the ledger has committed: a kill must never leave it pointing at a record that is gone.
+    """
+    rows = ledger.rows("SELECT record FROM sightings WHERE superseded = 1")
+    vault.drop_records(row["record"] for row in rows)
+    vault.commit()
+    ledger.write("UPDATE sightings SET superseded = 2 WHERE superseded = 1")
+
+
+def settle(ledger: Ledger, key: Key) -> None:
+    """Bring a conversation's day, input and fork relations in line with its sightings."""
+    row = ledger.conversation(key)
+    if row is None:
+        return
+    seen = ledger.rows(
+        "SELECT record, earliest, created, undated_reason, superseded FROM sightings "
+        "WHERE provider = ? AND conversation_id = ?",
+        key,
+    )
+    earliest = min((s["earliest"] for s in seen if s["earliest"]), default=None)
+    created = min((s["created"] for s in seen if s["created"]), default=None)
+    day = earliest or created or row["first_seen_day"]
+    dated = bool(earliest or created)
+    reason = (
+        None if dated else next((s["undated_reason"] for s in seen if s["undated_reason"]), "no time in the source")
+    )
+    if row["built_day"] is not None and row["built_day"] != day:
+        ledger.write("INSERT OR IGNORE INTO left_days VALUES (?)", (row["built_day"],))
+    ledger.write(
+        "UPDATE conversations SET day = ?, dated = ?, undated_reason = ? WHERE provider = ? AND conversation_id = ?",
+        (day, int(dated), reason, *key),
+    )
+    _set_input(ledger, key, day, dated, [s["record"] for s in seen if not s["superseded"]], row["superseded_by"])
+    for child in ledger.rows(
+        "SELECT conversation_id, message_index FROM conversations WHERE provider = ? AND forked_from = ?", key
+    ):
+        _relate(ledger, key, (key[0], child["conversation_id"]))
+    if row["forked_from"]:
+        _relate(ledger, (key[0], row["forked_from"]), key)
+
+
+def _set_input(ledger: Ledger, key: Key, day: str, dated: bool, live: list[str], superseded_by: str | None) -> None:
+    value = f"superseded:{superseded_by}" if superseded_by else f"{day}:{int(dated)}:{input_fingerprint(live)}"
+    ledger.write("UPDATE conversations SET input = ? WHERE provider = ? AND conversation_id = ?", (value, *key))
+
+
+def _relate(ledger: Ledger, parent: Key, child: Key) -> None:
+    """A session that was resumed elsewhere, and of which everything is repeated there, has no transcript of its own."""
+    old, new = ledger.conversation(parent), ledger.conversation(child)
+    if old is None or new is None or new["superseded_by"] == parent[1]:
+        return
+    contained = unpack_index(old["message_index"]).keys() <= unpack_index(new["message_index"]).keys()
+    superseded_by = child[1] if contained else None
+    if old["superseded_by"] not in (None, child[1]) and not contained:
+        return
+    ledger.write(
+        "UPDATE conversations SET superseded_by = ? WHERE provider = ? AND conversation_id = ?",
+        (superseded_by, *parent),
+    )
+    live = [s["record"] for s in ledger.sightings(parent)]
+    _set_input(ledger, parent, old["day"], bool(old["dated"]), live, superseded_by)

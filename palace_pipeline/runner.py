@@ -1,0 +1,75 @@
+"""Starting runs from the command line: in this process, on the home's own Dagster instance, so that the UI shows them.
+
+Imported only when there is work: Dagster costs a second to load.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+
+from assets.jobs import DAILY
+from palace_pipeline.definitions import defs
+from palace_pipeline.partitions import range_tags
+from palace_pipeline.planner import Range
+from palace_pipeline.settings import Settings
+from palace_pipeline.store.home import Home
+
+DAILY_KEYS = [asset.key for asset in DAILY]
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class RunFailed(RuntimeError):
+    """A run did not end well; the text says which step and why, without data."""
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Variables that Dagster's processes need to work on a home and to keep everything at home."""
+    return {
+        "PALACE_HOME": str(settings.home),
+        "PALACE_START": settings.start.isoformat(),
+        "DAGSTER_HOME": str(settings.home / "dagster"),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+        "ANONYMIZED_TELEMETRY": "False",
+    }
+
+
+def read_exports(home: Home, paths: Sequence[str], batch: str, limit: int | None = None) -> None:
+    """Run `raw_exports` for some paths (none: the configured folders). Raises RunFailed."""
+    config = {"ops": {"raw_exports": {"config": {"paths": list(paths), "limit": limit}}}}
+    _execute(home, "read_exports", config, {"palace/batch": batch})
+
+
+def build_days(home: Home, span: Range, batch: str, *, force: bool = False, last: bool = True) -> None:
+    """Run the daily assets for a range of days, and with the `last` range the statistics. Raises RunFailed."""
+    tags = {**range_tags(span), "palace/batch": batch} | ({} if force else {"palace/planned": "true"})
+    _execute(home, "build_days", {}, tags, None if last else DAILY_KEYS)
+
+
+def _execute(
+    home: Home, job: str, config: dict[str, Any], tags: dict[str, str], selection: list[dg.AssetKey] | None = None
+) -> None:
+    os.environ.update(environment(home.settings))
+    with dg.DagsterInstance.get() as instance:
+        run = defs.resolve_job_def(job).execute_in_process(
+            run_config={**config, **_QUIET},
+            instance=instance,
+            tags=tags,
+            asset_selection=selection,
+            raise_on_error=False,
+        )
+        if not run.success:
+            raise RunFailed(_reason(run))
+
+
+def _reason(run: dg.ExecuteInProcessResult) -> str:
+    for event in run.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            told = event.step_failure_data.user_failure_data
+            text = (told.description if told else None) or (error.cls_name if error else None) or "unknown error"
+            return f"{event.step_key}: {text}"
+    return "the run did not start"

@@ -1,0 +1,228 @@
+"""`drawer_embeddings`: drawers and their vectors into Chroma, all chunks into the lexical index. Only what changed.
+
+The ledger remembers each published row by a hash, written in two steps (first "about to", then "done"), so that after a
+kill at any point the next run knows every id that may be in an index.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from palace_pipeline.embedding.model import EmbeddingModel, load_model
+from palace_pipeline.model import short_hash
+from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
+from palace_pipeline.stages.progress import report
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.store.lexical import LexicalIndex, LexicalRow, StaleIndexError
+from palace_pipeline.store.vectors import ModelIdentity, OtherModelError, StoredDrawer, VectorStore, filed_at
+
+SAMPLE = 200
+"""Drawers looked up in Chroma after a run: it can lose vectors and still count right."""
+
+
+def publish_vectors(job: Job) -> Counts:
+    """Bring both indexes in line for what has changed. Returns drawers, chunks, written and removed rows, missing ones.
+
+    An index of another model or recipe, or one that is gone, is begun anew; every conversation is then due again.
+    """
+    started = time.perf_counter()
+    counts: Counts = {"conversations": 0, "drawers": 0, "chunks": 0, "written": 0, "removed": 0, "missing": 0}
+    home, lake = job.home, job.home.lake
+    with home.ledger() as ledger:
+        if not due(ledger, "vectors", job.span, job.recipes, force=job.force):
+            return logged(job, ledger, "vectors", started, counts)
+        model = load_model(home.settings.embedding)
+        with ExitStack() as stack:
+            store, index = _open(home, ledger, model, stack)
+            work = due(ledger, "vectors", job.span, job.recipes, force=job.force)
+            done, sample = 0, list[str]()
+            for month, rows in split_by_month(work):
+                for part in batches(rows):
+                    keys = [key_of(row) for row in part]
+                    pages = {key_of(row): row["page"] or "" for row in part}
+                    drawers, lexical = _rows(
+                        heads=lake.read("clean/conversations", [month], keys=keys),
+                        messages=lake.read(
+                            "clean/messages",
+                            [month],
+                            keys=keys,
+                            columns=["provider", "conversation_id", "seq", "role", "created_at"],
+                        ),
+                        chunks=lake.read("clean/chunks", [month], keys=keys),
+                        filed=lake.read("clean/drawers", [month], keys=keys),
+                        vectors=lake.read("clean/vectors", [month], keys=keys),
+                        pages=pages,
+                    )
+                    written, removed = _write(ledger, store, index, keys, drawers, lexical)
+                    built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
+                    ledger.mark_built("vectors", built)
+                    counts["conversations"] += len(part)
+                    counts["drawers"] += len(drawers)
+                    counts["chunks"] += len(lexical)
+                    counts["written"] += written
+                    counts["removed"] += removed
+                    sample += [drawer.drawer_id for drawer in drawers[: SAMPLE - len(sample)]]
+                    done += len(part)
+                    report("indexing", done, len(work))
+            counts["missing"] = len(store.sample_check(sample))
+        return logged(job, ledger, "vectors", started, counts)
+
+
+def _open(home: Home, ledger: Ledger, model: EmbeddingModel, stack: ExitStack) -> tuple[VectorStore, LexicalIndex]:
+    identity = ModelIdentity(model.name, model.sha256, model.dimension)
+    try:
+        store = stack.enter_context(VectorStore(home.path / "chroma", identity))
+    except OtherModelError:
+        VectorStore.rebuild(home.path / "chroma", identity, [])
+        store = stack.enter_context(VectorStore(home.path / "chroma", identity))
+        begin_anew(ledger)
+    if store.count() == 0:
+        begin_anew(ledger)
+    try:
+        index = stack.enter_context(LexicalIndex(home.path / "lexical"))
+    except StaleIndexError:
+        LexicalIndex.rebuild(home.path / "lexical", [])
+        index = stack.enter_context(LexicalIndex(home.path / "lexical"))
+        begin_anew(ledger)
+    return store, index
+
+
+def begin_anew(ledger: Ledger) -> None:
+    """An index was emptied: nothing counts as published, and every conversation is due."""
+    with ledger.transaction():
+        ledger.write("UPDATE published SET hash = NULL")
+        ledger.write("UPDATE conversations SET vectors_in = NULL")
+
+
+def _write(
+    ledger: Ledger,
+    store: VectorStore,
+    index: LexicalIndex,
+    keys: Sequence[Key],
+    drawers: Sequence[StoredDrawer],
+    lexical: Sequence[LexicalRow],
+) -> tuple[int, int]:
+    """Write what differs from what was published of these conversations; returns rows written and removed."""
+    now = _hashes(drawers, lexical)
+    before: dict[str, str | None] = {}
+    for key in keys:
+        for row in ledger.rows("SELECT drawer_id, hash FROM published WHERE provider = ? AND conversation_id = ?", key):
+            before[row["drawer_id"]] = row["hash"]
+    stale = [name for name in before if name not in now]
+    fresh = {name for name, (_, value) in now.items() if before.get(name) != value}
+    with ledger.transaction():
+        ledger.write_many(
+            "INSERT OR REPLACE INTO published VALUES (?, ?, ?, NULL)", ((*now[name][0], name) for name in sorted(fresh))
+        )
+    store.upsert(drawer for drawer in drawers if drawer.drawer_id in fresh)
+    store.delete(stale)
+    index.upsert(row for row in lexical if row.drawer_id in fresh)
+    index.delete(stale)
+    index.commit()
+    with ledger.transaction():
+        ledger.write_many(
+            "UPDATE published SET hash = ? WHERE provider = ? AND conversation_id = ? AND drawer_id = ?",
+            ((now[name][1], *now[name][0], name) for name in sorted(fresh)),
+        )
+        for key in keys:
+            ledger.write_many(
+                "DELETE FROM published WHERE provider = ? AND conversation_id = ? AND drawer_id = ?",
+                ((*key, name) for name in stale),
+            )
+    return len(fresh), len(stale)
+
+
+def _hashes(drawers: Iterable[StoredDrawer], lexical: Iterable[LexicalRow]) -> dict[str, tuple[Key, str]]:
+    filed = {drawer.drawer_id: drawer for drawer in drawers}
+    out: dict[str, tuple[Key, str]] = {}
+    for row in lexical:
+        drawer = filed.get(row.drawer_id)
+        rest = [str(drawer.metadata()), drawer.vector.tobytes().hex()] if drawer else []
+        out[row.drawer_id] = ((row.provider, row.conversation_id), short_hash(repr(row), *rest))
+    return out
+
+
+def _rows(
+    *,
+    heads: pl.DataFrame,
+    messages: pl.DataFrame,
+    chunks: pl.DataFrame,
+    filed: pl.DataFrame,
+    vectors: pl.DataFrame,
+    pages: Mapping[Key, str],
+) -> tuple[list[StoredDrawer], list[LexicalRow]]:
+    """The rows of both indexes for some conversations of a month."""
+    head_of = {(head["provider"], head["conversation_id"]): head for head in heads.iter_rows(named=True)}
+    spoken: dict[Key, dict[int, tuple[str, datetime | None]]] = {}
+    for provider, conversation_id, seq, role, at in messages.iter_rows():
+        spoken.setdefault((provider, conversation_id), {})[seq] = (role, at)
+    place_of = {row["drawer_id"]: row for row in filed.iter_rows(named=True)}
+    vector_of = dict(zip(vectors["drawer_id"].to_list(), vectors["vector"].to_numpy(), strict=True))
+    drawers: list[StoredDrawer] = []
+    lexical: list[LexicalRow] = []
+    for chunk in chunks.iter_rows(named=True):
+        key = (chunk["provider"], chunk["conversation_id"])
+        head = head_of[key]
+        said = [spoken[key][seq] for seq in range(chunk["first_seq"], chunk["last_seq"] + 1) if seq in spoken[key]]
+        times = [at for _, at in said if at is not None]
+        place = place_of.get(chunk["drawer_id"])
+        lexical.append(
+            LexicalRow(
+                drawer_id=chunk["drawer_id"],
+                text=chunk["text"],
+                context=chunk["context"],
+                title=head["title"] or "",
+                provider=key[0],
+                conversation_id=key[1],
+                wing=place["wing"] if place else "",
+                room=place["room"] if place else "",
+                kind=chunk["kind"],
+                roles=tuple(sorted({role for role, _ in said})),
+                day=_number(chunk["day"]),
+                first_day=_number(min(times).date()) if times else None,
+                last_day=_number(max(times).date()) if times else None,
+            )
+        )
+        if place is None:
+            continue
+        drawers.append(_stored(chunk, head, place, vector_of[chunk["drawer_id"]], pages.get(key, ""), times))
+    return drawers, lexical
+
+
+def _stored(
+    chunk: dict[str, Any],
+    head: dict[str, Any],
+    place: dict[str, Any],
+    vector: np.ndarray[Any, np.dtype[np.float32]],
+    page: str,
+    times: list[datetime],
+) -> StoredDrawer:
+    return StoredDrawer(
+        drawer_id=chunk["drawer_id"],
+        document=chunk["text"],
+        vector=vector,
+        provider=chunk["provider"],
+        conversation_id=chunk["conversation_id"],
+        wing=place["wing"],
+        hall=place["hall"],
+        room=place["room"],
+        day=_number(chunk["day"]),
+        chunk_index=chunk["chunk_index"],
+        title=head["title"] or "",
+        page=page,
+        source_file=head["source_file"] or "",
+        filed_at=filed_at(times, chunk["day"]),
+    )
+
+
+def _number(day: date) -> int:
+    return day.year * 10_000 + day.month * 100 + day.day

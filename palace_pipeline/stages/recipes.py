@@ -1,0 +1,52 @@
+"""The recipe of every stage: a version of its code and of the settings that change its result. Light: loads no model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from palace_pipeline.chunking import CHUNK_RECIPE
+from palace_pipeline.embedding.convert import NAME
+from palace_pipeline.embedding.convert import RECIPE as CONVERSION
+from palace_pipeline.model import short_hash
+from palace_pipeline.planner import Recipes
+from palace_pipeline.redaction.recipe import redaction_recipe
+from palace_pipeline.rooms.classifier import ROOMS_RECIPE
+from palace_pipeline.settings import EmbeddingSettings, Settings
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.lexical import RECIPE as LEXICAL
+from palace_pipeline.store.vectors import SCHEMA_VERSION as CHROMA
+from palace_pipeline.store.warehouse import TABLES_RECIPE
+from palace_pipeline.transcripts.merge import MERGE_RECIPE
+from palace_pipeline.transcripts.page import PAGE_RECIPE
+
+VECTORS_RECIPE = f"{CHROMA}.{short_hash(LEXICAL, length=8)}"
+
+
+def recipes_of(home: Home) -> Recipes:
+    """What each stage would note now."""
+    settings = home.settings
+    model = model_recipe(settings.embedding)
+    return Recipes(
+        merge=str(MERGE_RECIPE),
+        redaction=redaction_recipe(settings.redaction),
+        chunks=f"{CHUNK_RECIPE}.{model}",
+        rooms=f"{ROOMS_RECIPE}.{model}.{_filing(settings)}",
+        pages=str(PAGE_RECIPE),
+        vectors=f"{VECTORS_RECIPE}.{model}",
+        tables=TABLES_RECIPE,
+    )
+
+
+def model_recipe(settings: EmbeddingSettings) -> str:
+    """Identity of the embedding model without loading it: name and conversion, or a folder's files as they are."""
+    if settings.model == NAME:
+        return f"{NAME}.{CONVERSION}"
+    folder = Path(settings.model).expanduser()
+    files = sorted(folder.glob("*")) if folder.is_dir() else []
+    return short_hash(settings.model, *(f"{f.name}|{f.stat().st_size}|{f.stat().st_mtime_ns}" for f in files))
+
+
+def _filing(settings: Settings) -> str:
+    rooms = [room.model_dump_json() for room in settings.rooms]
+    wings = [wing.model_dump_json() for wing in settings.wings]
+    return short_hash(*rooms, "|", *wings, length=8)

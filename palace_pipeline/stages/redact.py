@@ -1,0 +1,114 @@
+"""`redacted_transcripts`: a whole conversation at a time through the funnel, into `lake/clean`; findings beside it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from palace_pipeline.redaction.funnel import Funnel
+
+from palace_pipeline.model import CONVERSATIONS, FINDINGS, MESSAGES, Conversation, frame, short_hash, to_record
+from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
+from palace_pipeline.stages.progress import report
+from palace_pipeline.transcripts.rows import conversation_row, conversations_of, message_rows
+
+
+def redact(job: Job) -> Counts:
+    """Redact what has changed. Returns conversations, messages, findings (also by kind), withheld fields and chats."""
+    started = time.perf_counter()
+    counts: Counter[str] = Counter(conversations=0, messages=0, findings=0, withheld_fields=0, withheld_conversations=0)
+    lake = job.home.lake
+    with job.home.ledger() as ledger:
+        work = due(ledger, "redacted", job.span, job.recipes, force=job.force)
+        funnel = Funnel(job.home.settings.redaction, job.home.key()) if work else None
+        done = 0
+        for month, rows in split_by_month(work):
+            for part in batches(rows):
+                assert funnel is not None
+                keys = [key_of(row) for row in part]
+                heads: list[dict[str, Any]] = []
+                messages: list[dict[str, Any]] = []
+                findings: list[dict[str, Any]] = []
+                outcome: dict[Key, tuple[str, str]] = {}
+                raw = conversations_of(
+                    lake.read("raw/conversations", [month], keys=keys), lake.read("raw/messages", [month], keys=keys)
+                )
+                for head, conversation in raw:
+                    redacted = funnel.redact_conversation(conversation)
+                    clean, status = redacted.conversation, "ok"
+                    if redacted.withheld:
+                        status = "partial"
+                        counts["withheld_fields"] += len(redacted.withheld)
+                    if funnel.scan_published(list(published_texts(clean))):
+                        # Something would still be found: nothing of this conversation is published.
+                        clean, status = _emptied(clean), "withheld"
+                        counts["withheld_conversations"] += 1
+                    day = head["day"]
+                    heads.append(
+                        conversation_row(
+                            clean, day, dated=head["dated"], source_sha256=head["source_sha256"], status=status
+                        )
+                    )
+                    messages.extend(message_rows(clean, day))
+                    for found in redacted.findings:
+                        counts["findings"] += 1
+                        counts[f"finding:{found.kind}"] += 1
+                        findings.append(
+                            {
+                                "day": day,
+                                "provider": clean.provider,
+                                "conversation_id": clean.conversation_id,
+                                "seq": found.seq,
+                                "field": found.field,
+                                "kind": found.kind,
+                                "rule": found.rule,
+                                "layer": found.layer,
+                                "length": found.length,
+                                "fingerprint": found.fingerprint,
+                            }
+                        )
+                    identity = short_hash(
+                        str(day), str(head["dated"]), head["source_sha256"] or "", status, to_record(clean).decode()
+                    )
+                    outcome[clean.key] = (identity, status)
+                lake.replace("clean/messages", month, keys, frame(messages, MESSAGES))
+                lake.replace("clean/findings", month, keys, frame(findings, FINDINGS))
+                lake.replace("clean/conversations", month, keys, frame(heads, CONVERSATIONS))
+                built: list[tuple[Key, str, str | None]] = [
+                    (key_of(row), row["made_from"], outcome.get(key_of(row), ("none", "ok"))[0]) for row in part
+                ]
+                with ledger.transaction():
+                    ledger.mark_built("redacted", built)
+                    ledger.write_many(
+                        "UPDATE conversations SET status = ? WHERE provider = ? AND conversation_id = ?",
+                        ((status, *key) for key, (_, status) in outcome.items()),
+                    )
+                counts["conversations"] += len(part)
+                counts["messages"] += len(messages)
+                done += len(part)
+                report("redacting", done, len(work))
+        return logged(job, ledger, "redacted", started, dict(counts))
+
+
+def published_texts(conversation: Conversation) -> list[str]:
+    """Every text of a conversation that pages, chunks, tables or indexes may show."""
+    texts = [conversation.title or "", conversation.account or "", conversation.project or ""]
+    for message in conversation.messages:
+        texts += [message.text, message.speaker or "", message.tool_name or ""]
+        texts += [part for a in message.attachment for part in (a.name or "", a.text or "")]
+        texts += [part for c in message.citations for part in (c.url, c.title or "")]
+    return texts
+
+
+def _emptied(conversation: Conversation) -> Conversation:
+    return Conversation(
+        provider=conversation.provider,
+        conversation_id=conversation.conversation_id,
+        messages=[],
+        title="[WITHHELD:scan]",
+        created_at=conversation.created_at,
+        updated_at=conversation.updated_at,
+        origin=conversation.origin,
+    )

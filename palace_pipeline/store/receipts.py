@@ -1,0 +1,65 @@
+"""Receipts: what a batch of work found, did and did not take, as JSON under `receipts/`. Counts and reasons, no content."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from palace_pipeline.store.files import write_bytes
+from palace_pipeline.store.ledger import Ledger
+
+NOTHING: dict[str, int] = {"found": 0, "new": 0, "updated": 0, "unchanged": 0, "skipped": 0}
+
+
+def receipt_of(found: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A receipt that only knows what was found (a dry run), or not even that."""
+    return {
+        "schema_version": 1,
+        "files": dict(NOTHING),
+        "conversations": dict(NOTHING),
+        "messages": dict(NOTHING),
+        "skipped": [],
+        **(found or {}),
+        "findings": {},
+        "pages": 0,
+        "drawers": 0,
+        "vectors": 0,
+        "days": 0,
+        "seconds": {},
+    }
+
+
+def compose(ledger: Ledger, batch: str) -> dict[str, Any]:
+    """The receipt of a batch (contract of `palace ingest --json`), from what its stages noted."""
+    receipt: dict[str, Any] = {**receipt_of(), "batch": batch}
+    findings: Counter[str] = Counter()
+    for row in ledger.rows("SELECT stage, seconds, counts FROM stage_log WHERE batch = ? ORDER BY rowid", (batch,)):
+        counts: dict[str, Any] = orjson.loads(row["counts"])
+        stage: str = row["stage"]
+        receipt["seconds"][stage] = round(receipt["seconds"].get(stage, 0) + row["seconds"], 3)
+        if stage == "raw_exports":
+            receipt |= {name: counts[name] for name in ("files", "conversations", "messages", "skipped")}
+        for name, count in counts.items():
+            if name.startswith("finding:"):
+                findings[name.removeprefix("finding:")] += count
+        receipt["pages"] += counts.get("pages", 0) if stage == "pages" else 0
+        receipt["drawers"] += counts.get("drawers", 0) if stage == "drawers" else 0
+        receipt["vectors"] += counts.get("vectors", 0) if stage == "drawers" else 0
+        receipt["days"] += counts.get("days", 0) if stage == "normalized" else 0
+    receipt["findings"] = dict(sorted(findings.items()))
+    return receipt
+
+
+def write_receipt(folder: Path, ledger: Ledger, batch: str) -> dict[str, Any]:
+    """Write (or bring up to date) the receipt of a batch; returns it."""
+    receipt = compose(ledger, batch)
+    write_bytes(folder / f"{batch}.json", orjson.dumps(receipt, option=orjson.OPT_INDENT_2))
+    return receipt
+
+
+def failed_here(receipt: dict[str, Any]) -> bool:
+    """True if something was not taken that should have been."""
+    return any(not skip["expected"] for skip in receipt["skipped"])

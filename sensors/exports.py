@@ -1,0 +1,120 @@
+"""Watching: new files in the export folders, and days that have work."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+from palace_pipeline.stages.recipes import recipes_of
+
+from assets.jobs import build_days, read_exports
+from assets.running import BATCH_TAG, PLANNED_TAG
+from palace_pipeline.exports.scan import Known, Missing, Seen, changes, fingerprint, has_settled, scan
+from palace_pipeline.partitions import range_tags
+from palace_pipeline.planner import Range, plan
+from palace_pipeline.resources import PalaceResource
+from palace_pipeline.store.home import Home
+
+IN_FLIGHT = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+FIRST_RETRY_SECONDS = 60
+LAST_RETRY_SECONDS = 6 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run to ask for, or the reason why not; `cursor` is remembered until the next look."""
+
+    cursor: str
+    run_key: str | None = None
+    reason: str | None = None
+
+
+def request_for(found: Sequence[Seen | Missing], known: Mapping[str, Known], cursor: str | None, now: float) -> Request:
+    """What a look at the folders leads to. Pure: everything it knows is handed in.
+
+    A set of settled new files is asked for once; if it is still new after its run (the run failed), again with a
+    growing pause, so that a file that always fails costs little. A folder that is not there is a reason, not an empty
+    folder.
+    """
+    state = json.loads(cursor) if cursor else {}
+    missing = [item.path for item in found if isinstance(item, Missing)]
+    fresh = changes(found, known)
+    settled = [seen for seen in fresh if has_settled(seen, now)]
+    if not settled:
+        waiting = f"{len(fresh)} file(s) are still being written" if fresh else "nothing new"
+        gone = f"; not there: {', '.join(missing)}" if missing else ""
+        return Request(cursor or "", reason=waiting + gone)
+    key = fingerprint(settled)
+    attempt = state.get("attempt", 0) + 1 if state.get("key") == key else 1
+    if attempt > 1 and now < state.get("not_before", 0):
+        return Request(cursor or "", reason=f"the same {len(settled)} file(s) failed {attempt - 1} time(s); waiting")
+    pause = min(FIRST_RETRY_SECONDS * 2 ** (attempt - 1), LAST_RETRY_SECONDS)
+    state = {"key": key, "attempt": attempt, "not_before": round(now + pause)}
+    return Request(json.dumps(state), run_key=f"{key}-{attempt}")
+
+
+def busy(context: dg.SensorEvaluationContext, job: str) -> bool:
+    """True while a run of the job is queued or running."""
+    return bool(context.instance.get_run_records(dg.RunsFilter(job_name=job, statuses=IN_FLIGHT), limit=1))
+
+
+@dg.sensor(
+    job=read_exports,
+    minimum_interval_seconds=20,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Looks at the export folders; a new or changed file that has come to rest starts `read_exports`.",
+)
+def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.SensorResult | dg.SkipReason:
+    """Watch the folders of `palace.toml`."""
+    home: Home = palace.open()
+    if busy(context, read_exports.name):
+        return dg.SkipReason("the last reading is still running")
+    known: Mapping[str, Known] = {}
+    if home.exists:
+        with home.ledger() as ledger:
+            known = ledger.known_files()
+    request = request_for(list(scan(home.settings.folders)), known, context.cursor, time.time())
+    if request.run_key is None:
+        return dg.SkipReason(request.reason)
+    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=request.run_key)], cursor=request.cursor)
+
+
+def requests_for(spans: Sequence[Range], batch: str) -> list[dg.RunRequest]:
+    """One run for each range of days that has work."""
+    return [
+        dg.RunRequest(
+            run_key=f"{batch}-{span.first}-{span.last}",
+            tags={**range_tags(span), BATCH_TAG: batch, PLANNED_TAG: "true"},
+        )
+        for span in spans
+    ]
+
+
+@dg.sensor(
+    job=build_days,
+    minimum_interval_seconds=20,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Asks the planner which days have work (new sightings, changed recipes) and starts `build_days` for them.",
+)
+def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.SensorResult | dg.SkipReason:
+    """Start runs for the planner's ranges."""
+    home: Home = palace.open()
+    if not home.exists:
+        return dg.SkipReason("no archive yet")
+    if busy(context, build_days.name) or busy(context, read_exports.name):
+        return dg.SkipReason("work is under way")
+    with home.ledger() as ledger:
+        spans = plan(ledger, recipes_of(home))
+    if not spans:
+        return dg.SkipReason("every day is up to date")
+    batch = f"watch-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+    return dg.SensorResult(run_requests=requests_for(spans, batch))
