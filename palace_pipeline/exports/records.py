@@ -1,0 +1,36 @@
+"""The records of a JSON array, or of JSON lines, one after the other; a damaged one is counted and passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from palace_pipeline.exports.base import Member, Report
+from palace_pipeline.exports.splitter import ArrayCut, split_array
+from palace_pipeline.exports.text import json_lines, parse_json
+
+_BEGINNING = 65536
+_SPACE = b"\xef\xbb\xbf \t\r\n\0"
+
+
+def opens_with(member: Member) -> bytes:
+    """The first byte that is no blank (`[`, `{`); `b""` if the beginning is blank."""
+    with member.open() as stream:
+        return stream.read(_BEGINNING).lstrip(_SPACE)[:1]
+
+
+def records_of(member: Member, report: Report, key: str | None = None) -> Iterator[tuple[str, Any]]:
+    """(place, value) of each record: of an array, of the array under `key` of an object, or else of JSON lines."""
+    with member.open() as stream:
+        if key is not None or opens_with(member) == b"[":
+            raw = ((f"{key or ''}[{index}]", data) for index, data in split_array(stream, key))
+        else:
+            raw = ((f"line {number}", data) for number, data in json_lines(stream))
+        try:
+            for place, data in raw:
+                try:
+                    yield place, parse_json(data)
+                except (ValueError, RecursionError):
+                    report.skip("damaged JSON" if data else "too large to be read", place, expected=False)
+        except ArrayCut as cut:
+            report.skip(f"cut or damaged: {cut}", expected=False, unit="file")

@@ -1,0 +1,340 @@
+"""Slack: one JSON file per channel and day, names in files beside the folders.
+
+Facts: https://slack.com/help/articles/220556107-How-to-read-Slack-data-exports, the event reference of docs.slack.dev,
+and public parsers (slack-export-viewer, zulip, mmetl), checked 2026-11-29. A day file is a part of its channel's
+conversation; the parts are merged by channel id, their messages by `ts`, which is id and time in one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal
+
+from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
+from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.plaintext import stem
+from palace_pipeline.exports.records import opens_with, records_of
+from palace_pipeline.exports.slack_text import Names, attachment_text, block_text, plain
+from palace_pipeline.exports.text import clean_text, parse_json
+from palace_pipeline.exports.times import parse_instant
+from palace_pipeline.model import Attachment, Citation, Conversation, Kind, Message
+
+_NOTICES = frozenset(
+    """
+    channel_join channel_leave channel_topic channel_purpose channel_name channel_archive channel_unarchive
+    channel_convert_to_private channel_convert_to_public channel_posting_permissions channel_canvas_updated
+    group_join group_leave group_topic group_purpose group_name group_archive group_unarchive
+    bot_add bot_remove bot_enable bot_disable pinned_item unpinned_item reminder_add reminder_delete
+    joiner_notification joiner_notification_for_inviter app_conversation_join app_conversation_leave
+    huddle_thread sh_room_created sh_room_shared tabbed_canvas_updated assistant_app_thread
+    tombstone message_deleted message_replied
+    """.split()  # noqa: SIM905 - thirty quoted names would read worse
+)
+"""Records that Slack itself writes about the channel: nobody said them."""
+_SAID = frozenset(
+    """
+    file_share file_comment file_mention me_message thread_broadcast reply_broadcast bot_message slackbot_response
+    message_changed
+    """.split()  # noqa: SIM905
+)
+_BOT_SUBTYPES = ("bot_message", "slackbot_response")
+_CHANNEL_FILES = ("channels.json", "groups.json", "mpims.json", "dms.json")
+_USER_FILES = ("users.json", "org_users.json")
+_DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d")
+_ID = re.compile(r"[CDG][A-Z0-9]{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """The conversation that a folder is. `id` is None for a list of messages that lies in no export."""
+
+    id: str | None
+    name: str | None = None
+    created: object = None
+
+
+class SlackReader:
+    """Reads a day file of an export, and lists of Slack messages that lie alone."""
+
+    format = "slack-export"
+    provider = "slack"
+    recipe = 1
+    spec = SpecTarget("2026-11-29", "Slack help 220556107, docs.slack.dev, public parsers", "high")
+    layout: Literal["elements", "whole"] = "whole"
+
+    def detect(self, head: Head) -> bool:
+        if head.shape == "object" and head.wrapped is None and head.items:
+            return _are_messages(head.items[0].get("messages"))
+        return head.shape == "array" and _are_messages(head.items)
+
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
+        raise NotImplementedError("read as a whole")
+
+    def read(self, member: Member, report: Report) -> Iterator[Conversation]:
+        records = [*records_of(member, report, None if opens_with(member) == b"[" else "messages")]
+        names, channels = _names_beside(member)
+        channel = _channel_of(member, channels)
+        names = _with_profiles(names, (record for _, record in records))
+        messages = _messages(records, names, report)
+        if not messages:
+            return
+        if channel.id is None:
+            channel = replace(channel, id=derive_conversation_id("slack", stem(member.path), messages))
+        derive_ids(messages)
+        yield Conversation(
+            "slack",
+            channel.id or "",
+            messages,
+            title=channel.name,
+            created_at=parse_instant(channel.created),
+            project=channel.name,
+            order="time" if any(message.created_at for message in messages) else "source",
+            source_file=member.path,
+        )
+
+
+READER = SlackReader()
+
+
+def _are_messages(values: object) -> bool:
+    """Most of the values are Slack messages (OpenAI's have a `role`, Telegram's a `date`)."""
+    if not isinstance(values, list):
+        return False
+    records = [value for value in values if isinstance(value, dict)]
+    return bool(records) and sum(map(_is_message, records)) * 2 > len(records)
+
+
+def _is_message(record: dict[str, Any]) -> bool:
+    if record.get("type") != "message" or "role" in record:
+        return False
+    speaks = any(isinstance(record.get(key), str) for key in ("user", "bot_id", "username"))
+    return isinstance(record.get("ts"), str) or (speaks and isinstance(record.get("text"), str))
+
+
+# --- what lies beside -------------------------------------------------------------------------------------------------
+
+
+def _channel_of(member: Member, channels: Mapping[str, Channel]) -> Channel:
+    """The channel that the member's folder is: by name or id in the export's lists, else the folder itself."""
+    parts = member.path.split("/")
+    folder = unicodedata.normalize("NFC", parts[-2]) if len(parts) > 1 and not parts[-2].endswith("!") else ""
+    if not folder:
+        return Channel(None)
+    if (known := channels.get(folder)) is not None:
+        return known
+    if channels or _DAY_FILE.fullmatch(stem(member.path)):
+        return Channel(folder, None if _ID.fullmatch(folder) else folder)
+    return Channel(None)
+
+
+def _names_beside(member: Member) -> tuple[Names, Mapping[str, Channel]]:
+    """Users and channels (by folder name and by id) of the export in which the member lies."""
+    users: dict[str, str] = {}
+    bots: set[str] = set()
+    for user in _lists_beside(member, _USER_FILES):
+        if isinstance(user_id := user.get("id"), str):
+            users[user_id] = _display_name(user) or user_id
+            if user.get("is_bot") is True or user_id == "USLACKBOT":
+                bots.add(user_id)
+    channels: dict[str, Channel] = {}
+    for record in _lists_beside(member, _CHANNEL_FILES):
+        if isinstance(channel_id := record.get("id"), str):
+            name = record.get("name")
+            name = unicodedata.normalize("NFC", clean_text(name)) if isinstance(name, str) and name else None
+            channel = Channel(channel_id, name, record.get("created"))
+            channels[channel_id] = channel
+            if name is not None:
+                channels.setdefault(name, channel)
+    titles = {channel.id: channel.name for channel in channels.values() if channel.id and channel.name}
+    return Names(users, titles, frozenset(bots), frozenset(users) - bots), channels
+
+
+def _lists_beside(member: Member, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for name in names:
+        beside = member.near(f"../{name}")
+        if beside is None:
+            continue
+        with beside.open() as stream:
+            yield from _parsed_list(stream.read())
+
+
+_parsed: OrderedDict[bytes, list[dict[str, Any]]] = OrderedDict()
+_PARSED_LISTS = 12
+
+
+def _parsed_list(data: bytes) -> list[dict[str, Any]]:
+    """The objects of a JSON list. The last ones are remembered by their bytes: every day file asks for the same."""
+    digest = sha256(data).digest()
+    if digest in _parsed:
+        _parsed.move_to_end(digest)
+        return _parsed[digest]
+    try:
+        value = parse_json(data.removeprefix(b"\xef\xbb\xbf"))
+    except (ValueError, RecursionError):
+        value = None  # the messages are worth reading without names
+    records = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    _parsed[digest] = records
+    if len(_parsed) > _PARSED_LISTS:
+        _parsed.popitem(last=False)
+    return records
+
+
+def _display_name(user: Mapping[str, Any]) -> str | None:
+    """`display_name`, which may be "", then `real_name`, then `name`; from the profile first."""
+    profile = user.get("profile")
+    holders = (profile, user) if isinstance(profile, dict) else (user,)
+    for key in ("display_name", "real_name", "name"):
+        for holder in holders:
+            if isinstance(name := holder.get(key), str) and name.strip():
+                return clean_text(name).strip()
+    return None
+
+
+def _with_profiles(names: Names, records: Iterable[Any]) -> Names:
+    """The names, with those that messages carry of their authors (guests and people of other workspaces)."""
+    users = dict(names.users)
+    for record in records:
+        if not isinstance(record, dict):
+            continue
+        user, profile = record.get("user"), record.get("user_profile")
+        if isinstance(user, str) and isinstance(profile, dict) and (name := _display_name(profile)):
+            users.setdefault(user, name)
+    return replace(names, users=users)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def _messages(records: Iterable[tuple[str, Any]], names: Names, report: Report) -> list[Message]:
+    """Messages in the order of the file; of two records of one message the later one counts."""
+    by_id: dict[str, Message] = {}
+    for place, record in records:
+        message = _message(record, place, names, report)
+        if message is not None:
+            by_id[message.message_id or f"#{len(by_id)}"] = message
+    return list(by_id.values())
+
+
+def _message(record: Any, place: str, names: Names, report: Report) -> Message | None:
+    if record is None:
+        report.skip("null in place of a message", place, expected=True)
+        return None
+    if not isinstance(record, dict):
+        report.skip("not a message", place, expected=False)
+        return None
+    subtype = record.get("subtype")
+    if subtype == "message_changed" and isinstance(record.get("message"), dict):
+        record = {"type": "message", **record["message"]}
+        subtype = record.get("subtype")
+    if record.get("type", "message") != "message":
+        report.unknown[f"slack type {record.get('type')}"] += 1
+        report.skip("not a message", place, expected=False)
+        return None
+    if subtype in _NOTICES:
+        report.skip(str(subtype), place, expected=True)
+        return None
+    if subtype is not None and subtype not in _SAID:
+        report.unknown[f"slack subtype {subtype}"] += 1
+    message = _said(record, names)
+    if not message.text and not message.attachment:
+        report.skip("empty message", place, expected=True)
+        return None
+    return message
+
+
+def _said(record: dict[str, Any], names: Names) -> Message:
+    stamp, thread = _stamp(record.get("ts")), _stamp(record.get("thread_ts"))
+    bot = _is_bot(record, names)
+    citations: list[Citation] = []
+    files = _files(record)
+    edited = record.get("edited")
+    text = _text(record, names, citations, bot=bot)
+    return Message(
+        stamp,
+        "bot" if bot else "user",
+        text,
+        kind="text" if text else _kind(files),
+        created_at=parse_instant(stamp),
+        parent_id=thread if thread and thread != stamp else None,
+        speaker=_speaker(record, names, bot=bot),
+        edited_at=parse_instant(edited.get("ts")) if isinstance(edited, dict) else None,
+        citations=list({citation.url: citation for citation in citations}.values()),
+        attachment=files,
+    )
+
+
+def _stamp(value: object) -> str:
+    """`ts` as text: as a number it would lose its last digits."""
+    return value.strip() if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
+
+
+def _text(record: dict[str, Any], names: Names, citations: list[Citation], *, bot: bool) -> str:
+    """What was said: `text`, for programs also what blocks and attachments add, for people what they forwarded."""
+    text = record.get("text")
+    said = plain(text, names, citations).strip() if isinstance(text, str) else ""
+    if not said or bot:
+        # A program's text may be a short form of its blocks, for notifications; a person's blocks repeat the text.
+        held = _bare(said)
+        lines = block_text(record.get("blocks"), names, citations).split("\n")
+        said = "\n".join(part for part in (said, *(line for line in lines if _bare(line) not in held)) if part)
+    more = attachment_text(record.get("attachments"), names, citations, shared_only=not bot and bool(said))
+    return "\n\n".join(part for part in (said, more if more not in said else "") if part)
+
+
+def _bare(text: str) -> str:
+    return "".join(character for character in text if character.isalnum())
+
+
+def _is_bot(record: dict[str, Any], names: Names) -> bool:
+    """Posted by a program. One that posts for a person (`bot_id` and the `user` of somebody known) is that person."""
+    user = record.get("user")
+    if record.get("subtype") in _BOT_SUBTYPES or user == "USLACKBOT" or user in names.bots:
+        return True
+    return user not in names.people and bool(record.get("bot_id") or (not user and record.get("username")))
+
+
+def _speaker(record: dict[str, Any], names: Names, *, bot: bool) -> str | None:
+    user = record.get("user")
+    comment = record.get("comment")
+    if not isinstance(user, str) and isinstance(comment, dict):
+        user = comment.get("user")
+    profile = record.get("bot_profile")
+    known = names.users.get(user) if isinstance(user, str) else None
+    called = record.get("username")
+    program = profile.get("name") if isinstance(profile, dict) else None
+    candidates = (called, program, known, user, record.get("bot_id")) if bot else (known, called, user)
+    name = next((name for name in candidates if isinstance(name, str) and name.strip()), None)
+    return clean_text(name).strip() if name is not None else None
+
+
+def _files(record: dict[str, Any]) -> list[Attachment]:
+    """Files by name, type and size. Their addresses carry a token of the export and are left out."""
+    files = record.get("files")
+    found = files if isinstance(files, list) else [record.get("file")]
+    return [_file(file) for file in found if isinstance(file, dict)]
+
+
+def _file(file: dict[str, Any]) -> Attachment:
+    name = next((v for key in ("name", "title", "id") if isinstance(v := file.get(key), str) and v.strip()), None)
+    kind, size = file.get("mimetype") or file.get("filetype"), file.get("size")
+    spoken = file.get("transcription")
+    preview = spoken.get("preview") if isinstance(spoken, dict) else None
+    spoken_text = preview.get("content") if isinstance(preview, dict) else None
+    candidates = (file.get("plain_text"), spoken_text, file.get("preview"))
+    text = next((value for value in candidates if isinstance(value, str) and value.strip()), None)
+    return Attachment(
+        name=clean_text(name) if name is not None else None,
+        type=kind if isinstance(kind, str) else None,
+        size=size if isinstance(size, int) else None,
+        text=clean_text(text) if text is not None else None,
+    )
+
+
+def _kind(files: list[Attachment]) -> Kind:
+    kinds = {(file.type or "").partition("/")[0] for file in files}
+    return "image" if kinds == {"image"} else "audio" if kinds == {"audio"} else "attachment"
