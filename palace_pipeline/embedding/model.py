@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Vectors = NDArray[np.float32]
+Progress = Callable[[int, int], None]
 
 
 class Card(BaseModel):
@@ -96,10 +97,10 @@ class EmbeddingModel:
         """What the column `model` of a vector row holds: vectors of different keys must not be compared."""
         return f"{self.name}@{self.sha256[:12]}"
 
-    def embed_passages(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:
+    def embed_passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Vectors of texts to be found: float32 [texts, dimension], L2 norm 1; a text over the limit loses its end.
 
-        `progress` is called with 1 after each text.
+        `progress` is called with the number of texts done and of all, by the thread that asked.
         """
         return self._embed([self.card.passage_prefix + text for text in texts], progress)
 
@@ -118,7 +119,7 @@ class EmbeddingModel:
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         self._checked_hash(TOKENIZER_FILE)
-        return tokens.load_tokenizer(self.folder / TOKENIZER_FILE)
+        return tokens.read_tokenizer(self.folder / TOKENIZER_FILE)
 
     @cached_property
     def _session(self) -> onnxruntime.InferenceSession:
@@ -135,7 +136,7 @@ class EmbeddingModel:
         path = str(self.folder / MODEL_FILE)
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
-    def _embed(self, texts: Sequence[str], progress: Callable[[int], None] | None) -> Vectors:
+    def _embed(self, texts: Sequence[str], progress: Progress | None) -> Vectors:
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         with self._lock:  # cached_property does not keep two threads from loading twice
             _, session = self._tokenizer, self._session
@@ -143,17 +144,20 @@ class EmbeddingModel:
 
         def run(place: int) -> None:
             vectors[place] = self._run(session, wanted, texts[place])
-            if progress:
-                progress(1)
 
         if len(texts) == 1:
             run(0)
-        else:
-            # Longest first, so that no thread begins a long text when the others are done.
-            order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-            with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
-                for _ in pool.map(run, order):
-                    pass
+            return vectors
+        # Longest first, so that no thread begins a long text when the others are done.
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="embed") as pool:
+            try:
+                for done, _ in enumerate(pool.map(run, order), start=1):
+                    if progress:
+                        progress(done, len(texts))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         return vectors
 
     def _run(self, session: onnxruntime.InferenceSession, wanted: set[str], text: str) -> Vectors:
@@ -212,6 +216,11 @@ def _load(model: str, threads: int) -> EmbeddingModel:
     if not folder.is_dir():
         raise EmbeddingError(f"[embedding] model = {model!r} is neither the known name {NAME!r} nor a folder")
     return EmbeddingModel(folder, threads)
+
+
+def load_tokenizer(settings: EmbeddingSettings) -> EmbeddingModel:
+    """The configured model for counting tokens only: its ONNX graph is not loaded until something is embedded."""
+    return load_model(settings)
 
 
 def load_model(settings: EmbeddingSettings) -> EmbeddingModel:

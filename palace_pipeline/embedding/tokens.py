@@ -58,7 +58,7 @@ def tokenizer_of(file: E5File) -> Tokenizer:
     return tokenizer
 
 
-def load_tokenizer(file: Path) -> Tokenizer:
+def read_tokenizer(file: Path) -> Tokenizer:
     """The tokenizer of a `tokenizer.json`, with whatever padding and truncation it brings switched off."""
     from tokenizers import Tokenizer
 
