@@ -1,0 +1,204 @@
+"""Secrets known by what holds them: key blocks, URLs with a password, request headers, cookies, command lines."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, is_placeholder, looks_random, word_share
+from palace_pipeline.redaction.views import latin, spans_of
+
+
+@dataclass(slots=True, frozen=True)
+class Held:
+    """data[start:end] is secret because of its surroundings; `rule` names them."""
+
+    start: int
+    end: int
+    kind: str
+    rule: str
+
+
+# --- private key blocks -----------------------------------------------------------------------------------------------
+
+MAX_BLOCK = 64 * 1024
+_BEGIN = re.compile(rb"-{3,5} ?BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
+_END = re.compile(rb"-{3,5} ?END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
+_STATIC_BEGIN = re.compile(rb"-{3,5}BEGIN (?:OpenVPN Static key V1|DH PARAMETERS-NONE)-{3,5}")
+_PUTTY = re.compile(rb"PuTTY-User-Key-File-\d")
+_BREAK = re.compile(rb"(?:\\{1,4}r)?\\{1,4}n|\r?\n|\r")
+_JUNK = re.compile(rb"[ \t>|+*#\"'`,.\x80-]*(?:\d{1,6}[\t:|.)\x80 ]+)?[ \t>|+*\"'`]*")
+_BODY = re.compile(rb"[A-Za-z0-9+/=]{8,}")
+_HEADER = re.compile(rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash|MessageID|X-[A-Za-z-]+): ?")
+
+
+def private_keys(data: bytes, start: int) -> Held | None:
+    """The key block that begins at `start`: to its END, or to the last line that looks like base64 when END is cut.
+
+    Quotes, line numbers, diff and quote marks, indentation and literal `\\n` may stand between.
+    """
+    begin = _BEGIN.match(data, start) or _STATIC_BEGIN.match(data, start)
+    if begin is None:
+        return None
+    limit = min(len(data), start + MAX_BLOCK)
+    end = _END.search(data, begin.end(), limit)
+    other = data.find(b"-----BEGIN", begin.end(), limit)
+    if end and (other < 0 or end.start() < other):
+        body = data[begin.end() : end.start()]
+        if sum(len(run) for run in re.findall(rb"[A-Za-z0-9+/]{16,}", body)) >= 32:
+            return Held(start, end.end(), "private-key", "key-block")
+    last = _body_end(data, begin.end(), limit)
+    return Held(start, last, "private-key", "key-block-cut") if last else None
+
+
+def _body_end(data: bytes, position: int, limit: int) -> int | None:
+    last: int | None = None
+    blank = 0
+    first = True
+    while position < limit:
+        gap = _BREAK.search(data, position, min(limit, position + 4096))
+        stop = gap.start() if gap else min(limit, position + 4096)
+        junk = _JUNK.match(data, position, stop)
+        body = _BODY.match(data, junk.end() if junk else position, stop)
+        if body and data[body.end() : stop].strip(b" \t\"'`,+\\;") == b"" and _block_like(body[0]):
+            last, blank = body.end(), 0
+        elif _HEADER.match(data, junk.end() if junk else position, stop):
+            blank = 0
+        elif not data[position:stop].strip(b" \t>|+\"'`,\\") or first:
+            blank += 1
+        else:
+            if body and first is False and last is not None and body.end() - body.start() >= 40:
+                last = body.end()
+            break
+        if blank > 2 or gap is None:
+            break
+        first = False
+        position = gap.end()
+    return last
+
+
+def _block_like(line: bytes) -> bool:
+    return len(line) >= 40 or line.endswith(b"=") or (len(line) >= 8 and word_share(line.decode()) < 0.5)
+
+
+# --- URLs -------------------------------------------------------------------------------------------------------------
+
+_USERINFO = re.compile(rb"://([^\s:/@\"'`<>?#\x80]{0,256}):([^\s\"'`<>\x80]{1,512})")
+_AUTHORITY = re.compile(rb"[^/\s?#]*(?:/[^@\s/]{0,64}(?=@))?")
+_USER_ONLY = re.compile(rb"://([A-Za-z0-9_\-.~%]{20,512})@")
+_SECRET_PARAM = re.compile(
+    rb"[?&;](sig|signature|x-amz-signature|x-goog-signature|x-amz-credential|x-amz-security-token|code|token|"
+    rb"ticket|auth|key|hash|sign|st|secret|jwt|assertion|sid|sessionid|policy|hmac|hdnea|password|pwd|pass)="
+    rb"([A-Za-z0-9%_\-.~+/=]{12,4096})",
+    re.I,
+)
+MAX_URL = 4096
+_URL_STOP = re.compile(rb"[\s\"'`<>\x80]")
+
+
+def url_secrets(data: bytes, at: int) -> Iterator[Held]:
+    """Secrets of the URL whose `://` stands at `at`: password, token as user, signature and token parameters."""
+    found = _USERINFO.match(data, at)
+    if found:
+        authority = _AUTHORITY.match(found[2])
+        rest = authority[0] if authority else b""
+        cut = rest.rfind(b"@")
+        if cut > 0 and re.match(rb"@[A-Za-z0-9\[\-_.${<%]", rest[cut:] + b" "):
+            user, word = found[1].decode("ascii", "replace"), rest[:cut].decode("ascii", "replace")
+            if not weak_pair(user, word):
+                yield Held(found.start(2), found.start(2) + cut, "url-password", "url-userinfo")
+    else:
+        alone = _USER_ONLY.match(data, at)
+        if alone and looks_random(alone[1].decode(), 20):
+            yield Held(alone.start(1), alone.end(1), "url-token", "url-user")
+    end = min(len(data), at + MAX_URL)
+    stop = _URL_STOP.search(data, at, end)
+    end = stop.start() if stop else end
+    for param in _SECRET_PARAM.finditer(data, at, end):
+        value = param[2].decode()
+        plain = re.sub(r"%[0-9A-Fa-f]{2}", "", value)
+        if looks_random(plain, 16) and not is_placeholder(value):
+            yield Held(param.start(2), param.end(2), "url-signature", "url-parameter")
+
+
+def weak_pair(user: str, word: str) -> bool:
+    """True when the password of a URL or login is an example, a variable, or the well-known default."""
+    low = word.lower()
+    return (
+        is_placeholder(word)
+        or low in WEAK_PASSWORDS
+        or (low == user.lower() and word.isalpha())
+        or set(word) <= set("*x.•-_")
+        or word.startswith(("$", "%", "{", "<", ":"))
+        or re.fullmatch(r"\d{1,5}", word) is not None
+    )
+
+
+# --- headers, cookies, command lines ----------------------------------------------------------------------------------
+
+_BEARER = re.compile(rb"(?:bearer|token|apikey|ssws|splunk)[ :]{1,2}[\"'`]?([A-Za-z0-9._~+/\-]{12,4096}={0,2})", re.I)
+_BASIC = re.compile(rb"basic[ :]{1,2}[\"'`]?([A-Za-z0-9+/_\-]{8,1024}={0,2})", re.I)
+_COOKIE = re.compile(
+    rb"(?:set-)?cookie\\{0,3}[\"']?[ \t]{0,2}[:=][ \t]{0,2}\\{0,3}[\"']?([^\r\n\"'\\\x80]{8,8192})", re.I
+)
+_PAIR = re.compile(rb"([A-Za-z0-9_.\-]{1,64})=([^;\s,]{8,4096})")
+_LOGIN = latin(
+    rb"[\s\"'`](?:-u|--user|--proxy-user|--creds|-U)[ =]?\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})"
+)
+_SHORT_FLAG = latin(
+    rb"(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker login|podman login|redis-cli|ldapsearch|htpasswd|smbclient|"
+    rb"mongo|mongosh|mongodump|7z|unzip|zip|az login|psql|sqlcmd|rar)\b[^\r\n|;&]{0,120} (?:-p|-P|-a|-w)[ =]?[\"']?"
+    rb"([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})"
+)
+
+
+def header_secrets(data: bytes, at: int, word: bytes) -> Iterator[Held]:
+    """Credentials of a request header whose scheme or name (`word`, lower case) stands at `at`."""
+    if word == b"basic":
+        found = _BASIC.match(data, at)
+        if found and _pair_in_base64(found[1]):
+            yield Held(found.start(1), found.end(1), "basic-auth", "basic-header")
+    elif word == b"cookie":
+        found = _COOKIE.match(data, at)
+        if found:
+            for pair in _PAIR.finditer(data, found.start(1), found.end(1)):
+                value = re.sub(r"%[0-9A-Fa-f]{2}", "", pair[2].decode("ascii", "replace"))
+                if looks_random(value, 16) and not is_placeholder(value):
+                    yield Held(pair.start(2), pair.end(2), "session-cookie", "cookie-header")
+    else:
+        found = _BEARER.match(data, at)
+        if found:
+            value = found[1].decode()
+            if looks_random(value, 16 if word == b"bearer" else 20) and not is_placeholder(value):
+                yield Held(found.start(1), found.end(1), "bearer-token", "bearer-header")
+
+
+def _pair_in_base64(blob: bytes) -> bool:
+    """Does this base64 hold `user:password`?"""
+    try:
+        plain = base64.b64decode(blob.rstrip(b"=") + b"=" * (-len(blob.rstrip(b"=")) % 4), altchars=None)
+    except (binascii.Error, ValueError):
+        return False
+    return b":" in plain and len(plain) >= 5 and all(byte >= 32 for byte in plain)
+
+
+def command_secrets(data: bytes) -> Iterator[Held]:
+    """Passwords on command lines: `curl -u user:password`, `mysql -p…`, `sshpass -p …`."""
+    for spans in spans_of(_LOGIN, data):
+        (user_start, user_end), (start, end) = spans[1], spans[2]
+        user, word = _ascii(data[user_start:user_end]), _ascii(data[start:end])
+        if not weak_pair(user, word) and not word.startswith("//"):
+            yield Held(start, end, "password", "login-option")
+    for spans in spans_of(_SHORT_FLAG, data):
+        start, end = spans[1]
+        word = _ascii(data[start:end])
+        odd = any(c.isdigit() or not c.isalnum() for c in word)
+        if odd and not weak_pair("", word) and not re.match(r"[\d.]+:?\d*$|[./~]", word):
+            yield Held(start, end, "password", "password-option")
+
+
+def _ascii(data: bytes) -> str:
+    return data.decode("ascii", "replace")

@@ -1,0 +1,504 @@
+"""The engine: fields of one conversation in, places to mask out. Work is counted, never timed.
+
+Layers: `rule` (a token known by its shape), `name` (by the name beside it), `container` (by what holds it), `personal`,
+`private` (the user's own patterns), `known` (the user's own values), `memory` (a repeat), each in the text as it stands,
+in its normalised and joined views, and in what is encoded in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Protocol
+
+import re2
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
+
+from palace_pipeline.redaction import containers, names, pii, shapes
+from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
+from palace_pipeline.redaction.verdicts import looks_random, secret_enough
+from palace_pipeline.redaction.views import View, decoded_base64, flat, joined, latin, normalised, spans_of
+
+RECIPE = 1
+"""Raise it when the engine finds other places than before."""
+WORK_BASE = 4_000_000
+WORK_PER_CHARACTER = 60
+MAX_DEPTH = 2
+MAX_BLOB = 4096
+
+
+class WorkLimit(Exception):
+    """The counted work of a scan went over its budget; the message never quotes the text."""
+
+
+@dataclass(slots=True, frozen=True)
+class Span:
+    """A place to mask: code points [start, end) of a field."""
+
+    start: int
+    end: int
+    kind: str
+    rule: str
+    layer: str
+    confidence: float
+
+
+class Engine(Protocol):
+    """Whatever can find what has to go."""
+
+    @property
+    def version(self) -> str:
+        """Changes when the engine would find other places."""
+        ...
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Every kind a span may have."""
+        ...
+
+    def scan(self, fields: Sequence[str]) -> list[list[Span]]:
+        """Spans for each field of one conversation, in any order, possibly overlapping. Raises WorkLimit."""
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class Hit:
+    """A span with the plain value under it (which differs from the text in a decoded view)."""
+
+    start: int
+    end: int
+    kind: str
+    rule: str
+    layer: str
+    confidence: float
+    value: str
+    whole: bool = False
+    prefix: int = 0
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end, self.kind, self.rule, self.layer, self.confidence)
+
+
+class Work:
+    """A budget of counted steps (about one character looked at)."""
+
+    def __init__(self, characters: int) -> None:
+        self.left = WORK_BASE + WORK_PER_CHARACTER * characters
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise WorkLimit("work budget spent")
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, frozen=True)
+class Rule:
+    """A token known by its shape (see rules.toml)."""
+
+    id: str
+    kind: str
+    shapes: tuple[str, ...]
+    anchors: tuple[str, ...]
+    regex: re.Pattern[bytes]
+    back: int
+    gate: str
+    context: re.Pattern[bytes] | None
+    locate: bool
+    bare_start: bool
+    never: tuple[str, ...]
+    shape_tests: bool
+
+
+@cache
+def load_rules() -> tuple[Rule, ...]:
+    """The rules of rules.toml; raises ValueError when a rule has no anchor."""
+    table = tomllib.loads(rules_text())
+    return tuple(_rule(row) for row in table["rules"])
+
+
+def rules_text() -> str:
+    return (files("palace_pipeline.redaction") / "rules.toml").read_text(encoding="utf-8")
+
+
+def _rule(row: dict[str, Any]) -> Rule:
+    found = tuple(row["shapes"])
+    anchors = tuple(row.get("anchors") or sorted({p for shape in found for p in shapes.prefixes(shape)}))
+    locate = bool(row.get("locate", False))
+    if not locate and not all(len(anchor) >= 2 for anchor in anchors):
+        raise ValueError(f"rule {row['id']} has no fixed part to look for")
+    pattern = row.get("pattern") or "|".join(f"(?:{shapes.regex(shape)})" for shape in found)
+    context = row.get("context")
+    return Rule(
+        id=row["id"],
+        kind=row.get("kind", row["id"]),
+        shapes=found,
+        anchors=() if locate else anchors,
+        regex=re.compile(rb"(?<![A-Za-z0-9])(?:" + pattern.encode() + rb")" if row.get("back") else pattern.encode()),
+        back=row.get("back", 0),
+        gate=row.get("gate", "body"),
+        context=re.compile("|".join(context).encode(), re.I) if context else None,
+        locate=locate,
+        bare_start=all(anchor.isalnum() for anchor in anchors),
+        never=tuple(row.get("never", ())),
+        shape_tests=bool(row.get("shape_tests", True)),
+    )
+
+
+_ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
+_RUN = latin(rb"[A-Za-z0-9+/_\-]{20,}={0,2}")
+_LOWER_WORDS = (b"bearer", b"basic", b"cookie")
+_URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
+
+
+class RuleEngine:
+    """The built-in engine. Build it once: `scan` keeps nothing between conversations."""
+
+    def __init__(
+        self, private_patterns: Sequence[str] = (), known_values: Sequence[str] = (), allow: Sequence[str] = ()
+    ) -> None:
+        self._rules = load_rules()
+        by_anchor: dict[bytes, list[Rule]] = {_URL: [], _BEGIN: [], _AT: []}
+        for rule in self._rules:
+            for anchor in rule.anchors:
+                by_anchor.setdefault(anchor.encode(), []).append(rule)
+        self._anchors = list(by_anchor)
+        self._anchor_rules = list(by_anchor.values())
+        self._automaton = BytesAhoCorasick(self._anchors, matchkind=MatchKind.Standard)
+        self._words = BytesAhoCorasick(list(_LOWER_WORDS), matchkind=MatchKind.Standard)
+        self._located = tuple(rule for rule in self._rules if rule.locate)
+        self._private = tuple(re2.compile(pattern.encode("utf-8")) for pattern in private_patterns)
+        self._known = Memory(Claim(value, "known-value", "known-value") for value in known_values)
+        self._allow = frozenset(allow)
+        digest = hashlib.sha256(rules_text().encode()).hexdigest()[:12]
+        self._version = f"rules-{RECIPE}-{digest}"
+
+    @property
+    def version(self) -> str:
+        return self._version
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(rule.kind for rule in self._rules) | OTHER_KINDS
+
+    def scan(self, fields: Sequence[str]) -> list[list[Span]]:
+        """Spans of all fields. What one field claims is looked for in all of them."""
+        work = Work(sum(map(len, fields)))
+        scanned = [self._scan_field(text, work) for text in fields]
+        claims: dict[str, Claim] = {}
+        for _, hits in scanned:
+            for hit in hits:
+                if hit.layer not in ("known", "memory") and worth_remembering(hit.value):
+                    claims.setdefault(hit.value, Claim(hit.value, hit.kind, hit.rule, hit.whole))
+                    tail = hit.value[hit.prefix :].lstrip("-_.")
+                    if hit.prefix and len(tail) >= 12 and not hit.whole:
+                        claims.setdefault(tail, Claim(tail, hit.kind, hit.rule))
+        memory = Memory(claims.values())
+        if memory:
+            for readings, hits in scanned:
+                for reading in readings:
+                    hits += reading.found(memory, work, "memory")
+        return [[hit.span for hit in hits if hit.value not in self._allow] for _, hits in scanned]
+
+    def _scan_field(self, text: str, work: Work) -> tuple[list[_Reading], list[Hit]]:
+        if len(text) < 4:
+            return [], []
+        hits: list[Hit] = []
+        readings: list[_Reading] = []
+        self._read(_Reading(text, flat(text), []), work, 0, readings, hits)
+        return readings, hits
+
+    def _read(self, reading: _Reading, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]) -> None:
+        """Scan one reading of a field and all readings under it; hits are in places of the field itself."""
+        readings.append(reading)
+        text, data = reading.text, reading.data
+        work.spend(8 * len(text))
+        own = list(self._plain(text, data, work))
+        blobs = [] if depth >= MAX_DEPTH else list(self._runs(text, data, work, own))
+        for hit in own:
+            placed = reading.place(hit)
+            if placed is not None:
+                hits.append(placed)
+        if self._known:
+            hits += reading.found(self._known, work, "known")
+        for start, end, inside in blobs:
+            before = len(hits)
+            view = View(inside, "decoded", [0], [start], [end - start], [len(inside)])
+            self._read(_Reading(inside, flat(inside), [*reading.chain, view]), work, depth + 1, readings, hits)
+            if len(hits) > before and reading.chain == []:
+                hits.append(Hit(start, end, hits[before].kind, "encoded", "view", 0.9, text[start:end], whole=True))
+        if depth >= MAX_DEPTH:
+            return
+        for view in (normalised(text, data), joined(text, data)):
+            if view is not None and view.text != text:
+                below = _Reading(
+                    view.text, flat(view.text), [*reading.chain, view], own=own, joints=view.kind == "joined"
+                )
+                self._read(below, work, depth + 1, readings, hits)
+
+    # --- one text, as it stands
+
+    def _plain(self, text: str, data: bytes, work: Work) -> Iterator[Hit]:
+        yield from self._anchored(text, data, work)
+        for found in names.assigned(data):
+            yield _named(text, found)
+        for found in names.foreign(text, data):
+            yield _named(text, found)
+        for held in containers.command_secrets(data):
+            yield _held(text, held)
+        for _, start, _ in [(w, s, e) for w, s, e in self._words.find_matches_as_indexes(data.lower())]:
+            word = data[start : start + 6].lower()
+            word = b"basic" if word.startswith(b"basic") else word
+            if start and data[start - 1] in _ALNUM:
+                continue
+            for held in containers.header_secrets(data, start, word):
+                yield _held(text, held)
+        for found in pii.numbers(text, data):
+            yield _personal(text, found)
+        for found in pii.ibans(data):
+            yield _personal(text, found)
+        for found in pii.ip_addresses(data):
+            yield _personal(text, found)
+        for index, pattern in enumerate(self._private):
+            yield from _private(text, pattern, index)
+
+    def _anchored(self, text: str, data: bytes, work: Work) -> Iterator[Hit]:
+        done: dict[str, int] = {}
+        for index, start, end in self._automaton.find_matches_as_indexes(data, overlapping=True):
+            anchor = self._anchors[index]
+            if anchor == _AT:
+                found = pii.email_at(data, start)
+                if found is not None:
+                    yield _personal(text, found)
+                continue
+            if anchor == _URL:
+                if start >= done.get("://", 0):
+                    work.spend(200)
+                    for held in containers.url_secrets(data, start):
+                        done["://"] = held.end
+                        yield _held(text, held)
+                continue
+            if anchor == _BEGIN:
+                held = containers.private_keys(data, start) if start >= done.get("pem", 0) else None
+                if held is not None:
+                    done["pem"] = held.end
+                    work.spend(held.end - held.start)
+                    yield _held(text, held)
+                continue
+            for rule in self._anchor_rules[index]:
+                if start < done.get(rule.id, 0) or not (rule.back or _starts_here(data, start, rule.bare_start)):
+                    continue
+                hit = _match(rule, text, data, start, end)
+                if hit is not None:
+                    done[rule.id] = hit.end
+                    work.spend(hit.end - hit.start)
+                    yield hit
+                else:
+                    run = _TOKEN_RUN.match(data, start)
+                    size = run.end() - start if run else 0
+                    work.spend(20 + size)
+                    if size > 256:
+                        done[rule.id] = start + size
+
+    def _runs(self, text: str, data: bytes, work: Work, own: list[Hit]) -> Iterator[tuple[int, int, str]]:
+        """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
+        for spans in spans_of(_RUN, data):
+            start, end = spans[0]
+            size = end - start
+            if not start or data[start - 1] not in _ALNUM:
+                for rule in self._located:
+                    found = rule.regex.match(data, start)
+                    if found and _in_context(rule, data, start) and secret_enough(_body(found[0])):
+                        prefix = found[0].rfind(b"_") + 1 or found[0].rfind(b"-") + 1
+                        value = text[start : found.end()]
+                        own.append(Hit(start, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
+                if 26 <= size <= 52 and (kind := pii.base58_check(text[start:end])):
+                    own.append(Hit(start, end, kind, kind, "personal", 0.95, text[start:end]))
+            if size < 24:
+                continue
+            plain = decoded_base64(text[start:end])
+            if plain is not None:
+                work.spend(2 * len(plain))
+                yield start, end, plain
+
+
+def _starts_here(data: bytes, start: int, bare: bool) -> bool:
+    """Is this the left edge of a token? An escaped line break is one; the middle of a base64 run is not."""
+    if not start:
+        return True
+    before = data[start - 1]
+    if before in _ALNUM:
+        return data[start - 2 : start] in (b"\\n", b"\\r", b"\\t")
+    if bare and before in b"+/" and start > 1:
+        return data[start - 2] not in _ALNUM
+    return not (bare and before in b"_" and start > 1 and data[start - 2] in _ALNUM)
+
+
+def _match(rule: Rule, text: str, data: bytes, start: int, end: int) -> Hit | None:
+    if rule.back:
+        found = rule.regex.search(data, max(0, start - rule.back), start + 4096)
+        if found is None or not found.start() <= start < found.end():
+            return None
+    else:
+        found = rule.regex.match(data, start)
+        if found is None:
+            return None
+    low, high = found.span("v") if "v" in rule.regex.groupindex and found["v"] is not None else found.span()
+    if not _in_context(rule, data, low):
+        return None
+    prefix = end - low if low <= start and not rule.back else 0
+    if rule.gate == "body" and not secret_enough(_body(data[low + prefix : high])):
+        return None
+    return Hit(low, high, rule.kind, rule.id, "rule", 0.95, text[low:high], prefix=prefix)
+
+
+def _body(token: bytes) -> str:
+    return token.decode("latin-1")
+
+
+def _in_context(rule: Rule, data: bytes, start: int) -> bool:
+    return rule.context is None or rule.context.search(data, max(0, start - 120), start) is not None
+
+
+# --- readings ---------------------------------------------------------------------------------------------------------
+
+
+class _Reading:
+    """One way to read a field, with the chain of views that leads back to it."""
+
+    __slots__ = ("chain", "data", "joints", "own", "text")
+
+    def __init__(
+        self, text: str, data: bytes, chain: list[View], own: list[Hit] | None = None, joints: bool = False
+    ) -> None:
+        self.text, self.data, self.chain = text, data, chain
+        self.own, self.joints = own or [], joints
+
+    def back(self, start: int, end: int) -> tuple[int, int]:
+        for view in reversed(self.chain):
+            if view.kind == "decoded" and view.lengths[0] > MAX_BLOB:
+                start, end = _blob_part(view, start, end)
+            elif view.kind == "decoded":
+                start, end = view.origins[0], view.origins[0] + view.lengths[0]
+            else:
+                start, end = view.source(start, end)
+        return start, end
+
+    def place(self, hit: Hit) -> Hit | None:
+        """The hit in places of the field; None for a joint that was none."""
+        if not self.chain:
+            return hit
+        if self.joints:
+            end = self._cut(hit)
+            if end is None:
+                return None
+            hit = replace(hit, end=end, value=self.text[hit.start : end])
+        start, end = self.back(hit.start, hit.end)
+        return replace(hit, start=start, end=end)
+
+    def _cut(self, hit: Hit) -> int | None:
+        """Where a hit over closed joints ends: at the first joint behind which no piece of a token follows."""
+        view = self.chain[-1]
+        cuts = view.cuts(hit.start, hit.end)
+        if not cuts:
+            return None
+        known_to = {found.end for found in self.own if found.kind == hit.kind or found.layer == hit.layer}
+        for index, cut in enumerate(cuts):
+            before = view.source(hit.start, cut)[1]
+            if before not in known_to:
+                continue
+            stop = cuts[index + 1] if index + 1 < len(cuts) else hit.end
+            piece = self.text[cut:stop]
+            if not looks_random(piece, 8) and not (len(piece) >= 12 and secret_enough(piece)):
+                return cut if index else None
+        return hit.end
+
+    def found(self, memory: Memory, work: Work, layer: str) -> list[Hit]:
+        out: list[Hit] = []
+        for echo in memory.find(self.text, self.data, work.spend):
+            start, end = self.back(echo.start, echo.end)
+            value = self.text[echo.start : echo.end]
+            out.append(Hit(start, end, echo.claim.kind, echo.claim.rule, layer, 0.4, value))
+        return out
+
+
+def _blob_part(view: View, start: int, end: int) -> tuple[int, int]:
+    """The part of a long encoded run that holds decoded characters [start, end), with room for wide characters."""
+    origin, length, size = view.origins[0], view.lengths[0], view.sizes[0]
+    low = origin + max(0, start * length // size - 64)
+    return low, min(origin + length, origin + end * length // size + 64)
+
+
+# --- hits from finders ------------------------------------------------------------------------------------------------
+
+_NAMED_KIND = {"password": "password", "strong": "secret", "weak": "secret", "phrase": "seed-phrase"}
+OTHER_KINDS = frozenset(
+    [
+        "password",
+        "secret",
+        "seed-phrase",
+        "private-key",
+        "url-password",
+        "url-token",
+        "url-signature",
+        "basic-auth",
+        "bearer-token",
+        "session-cookie",
+        "email",
+        "phone",
+        "credit-card",
+        "us-ssn",
+        "cn-resident-id",
+        "iban",
+        "ip-address",
+        "crypto-address",
+        "wallet-key",
+        "private-pattern",
+        "known-value",
+    ]
+)
+
+
+def _named(text: str, found: names.Assigned) -> Hit:
+    value = text[found.start : found.end]
+    kind = _NAMED_KIND[found.strength]
+    confidence = 0.6 if found.strength == "weak" else 0.8
+    return Hit(found.start, found.end, kind, f"name-{found.strength}", "name", confidence, value)
+
+
+def _held(text: str, found: containers.Held) -> Hit:
+    value = text[found.start : found.end]
+    return Hit(found.start, found.end, found.kind, found.rule, "container", 0.9, value)
+
+
+def _personal(text: str, found: pii.Personal) -> Hit:
+    value = text[found.start : found.end]
+    confidence = 0.85 if found.sure else 0.5
+    return Hit(found.start, found.end, found.kind, found.kind, "personal", confidence, value, whole=True)
+
+
+def _private(text: str, pattern: re2._Regexp, index: int) -> Iterator[Hit]:
+    data = text.encode("utf-8", "surrogatepass")
+    narrow = len(data) == len(text)
+    at, seen = 0, 0
+    for spans in spans_of(pattern, data):
+        low, high = spans[0]
+        if low == high:
+            continue
+        if narrow:
+            start, end = low, high
+        else:
+            start = seen + len(data[at:low].decode("utf-8", "surrogatepass"))
+            end = start + len(data[low:high].decode("utf-8", "surrogatepass"))
+            at, seen = high, end
+        rule = f"private-{index + 1}"
+        yield Hit(start, end, "private-pattern", rule, "private", 1.0, text[start:end], whole=True)

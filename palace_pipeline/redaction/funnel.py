@@ -1,0 +1,345 @@
+"""The one funnel: every text of a conversation goes through it before anything is stored, shown or indexed.
+
+Fail closed: a field that cannot be judged (an exception, a spent work budget, masks that do not settle) is withheld
+whole, with a reason, and the rest of the conversation goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
+from palace_pipeline.redaction.engine import Engine, RuleEngine, Span, WorkLimit
+from palace_pipeline.redaction.verdicts import is_placeholder, looks_random
+from palace_pipeline.settings import RedactionSettings
+
+RECIPE = 1
+"""Raise it when the same spans give another text."""
+ROUNDS = 6
+MAX_FIELD = 64 * 1024 * 1024
+"""Characters; a longer field is withheld unread."""
+
+GUESSABLE = frozenset(
+    [
+        "email",
+        "phone",
+        "credit-card",
+        "us-ssn",
+        "cn-resident-id",
+        "iban",
+        "ip-address",
+        "password",
+        "url-password",
+        "private-pattern",
+        "known-value",
+        "seed-phrase",
+    ]
+)
+"""Kinds whose values can be found again by trying: their masks never carry a keyed hash."""
+
+
+@dataclass(slots=True)
+class Clean:
+    """Texts after redaction, by field name. `withheld`: (field, reason)."""
+
+    texts: dict[str, str]
+    findings: list[Finding] = field(default_factory=list[Finding])
+    withheld: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+@dataclass(slots=True)
+class Redacted:
+    """A conversation that may be kept. `findings` name place, kind and rule, never the value."""
+
+    conversation: Conversation
+    findings: list[Finding] = field(default_factory=list[Finding])
+    withheld: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+@dataclass(slots=True, frozen=True)
+class Leak:
+    """Something in a text that is about to be published and should not be: text number, place, kind."""
+
+    index: int
+    start: int
+    end: int
+    kind: str
+    rule: str
+
+
+class Funnel:
+    """Built once from the settings and the home's key (any bytes; it keys fingerprints and correlated masks).
+
+    Raises ValueError when a file of known values cannot be read: going on without it would let its values through.
+    """
+
+    def __init__(self, settings: RedactionSettings, key: bytes, engine: Engine | None = None) -> None:
+        known = [*settings.known_values, *(v for path in settings.env_files for v in env_values(path))]
+        self._engine: Engine = engine or RuleEngine(settings.private_patterns, known, settings.allow)
+        self._key = key
+        self._correlate = settings.correlate
+        kinds = "|".join(sorted(map(re.escape, self._engine.kinds), key=len, reverse=True))
+        self._mask = re.compile(rf"\[(?:REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}})\]")
+        said = json.dumps(
+            [sorted(settings.private_patterns), sorted(known), sorted(settings.allow), settings.correlate]
+        )
+        self._recipe = f"funnel-{RECIPE}/{self._engine.version}/{self._hash(said)[:12]}"
+
+    @property
+    def recipe(self) -> str:
+        """Version of everything that decides what is masked; a keyed hash stands for the user's own settings."""
+        return self._recipe
+
+    def redact_conversation(self, conversation: Conversation) -> Redacted:
+        """The same conversation with clean texts; messages, order, ids, times, models and numbers are untouched."""
+        clean = self.redact_fields(dict(conversation_fields(conversation)))
+        return Redacted(with_fields(conversation, clean.texts), clean.findings, clean.withheld)
+
+    def redact_fields(self, texts: Mapping[str, str]) -> Clean:
+        """Clean texts of fields that belong together: what one of them claims is found in all."""
+        unique = list(dict.fromkeys(texts.values()))
+        outcome = dict(zip(unique, self._redact(unique), strict=True))
+        clean = Clean({})
+        for name, text in texts.items():
+            got = outcome[text]
+            clean.texts[name] = got.text
+            if got.reason:
+                clean.withheld.append((name, got.reason))
+            clean.findings += [self._finding(name, text, span) for span in got.spans]
+        return clean
+
+    def scan_published(self, texts: Sequence[str]) -> list[Leak]:
+        """What a second look still finds in texts about to be published; our own masks are no finding.
+
+        A text that cannot be scanned is a leak of kind `unreadable`, all of it.
+        """
+        leaks: list[Leak] = []
+        for index, found in enumerate(self._scan(list(texts))):
+            if isinstance(found, str):
+                leaks.append(Leak(index, 0, len(texts[index]), "unreadable", found))
+                continue
+            masks = self._masks(texts[index])
+            leaks += [Leak(index, s.start, s.end, s.kind, s.rule) for s in merged(outside(found, masks, texts[index]))]
+        return leaks
+
+    # --- inside
+
+    def _redact(self, texts: list[str]) -> list[_Outcome]:
+        outcomes: list[_Outcome] = []
+        for text, found in zip(texts, self._scan(texts), strict=True):
+            if isinstance(found, str):
+                outcomes.append(_Outcome.withheld(found))
+            else:
+                outcomes.append(self._render(text, merged(outside(found, self._masks(text), text))))
+        # The output of a changed field is scanned again until nothing more is found: masks are stable then, and the
+        # text that is kept has passed the same scan as any other.
+        for _ in range(ROUNDS):
+            dirty = [i for i, got in enumerate(outcomes) if got.spans and not got.settled]
+            if not dirty:
+                return outcomes
+            for i, found in zip(dirty, self._scan([outcomes[i].text for i in dirty]), strict=True):
+                outcomes[i] = self._again(texts[i], outcomes[i], found)
+        return [got if got.settled or not got.spans else _Outcome.withheld("not-settled") for got in outcomes]
+
+    def _again(self, text: str, got: _Outcome, found: list[Span] | str) -> _Outcome:
+        if isinstance(found, str):
+            return _Outcome.withheld(found)
+        more = merged(outside(found, self._masks(got.text), got.text))
+        if not more:
+            got.settled = True
+            return got
+        back = [replace(s, start=got.source(s.start), end=got.source(s.end, after=True)) for s in more]
+        return self._render(text, merged([*got.spans, *back]))
+
+    def _scan(self, texts: list[str]) -> list[list[Span] | str]:
+        """Spans of each text, or the reason why it has none. One bad text never takes the others along."""
+        too_long = [len(text) > MAX_FIELD for text in texts]
+        good = [text for text, bad in zip(texts, too_long, strict=True) if not bad]
+        try:
+            found: list[list[Span] | str] = [*self._engine.scan(good)]
+        except Exception:  # whatever it was: each text is tried alone, and those that fail are withheld
+            found = [self._scan_alone(text) for text in good]
+            fine = [i for i, one in enumerate(found) if not isinstance(one, str)]
+            try:
+                for i, spans in zip(fine, self._engine.scan([good[i] for i in fine]), strict=True):
+                    found[i] = spans
+            except Exception as error:  # fields fail only together: without the common memory none may pass
+                for i in fine:
+                    found[i] = _reason(error)
+        rest = iter(found)
+        return ["too-long" if bad else next(rest) for bad in too_long]
+
+    def _scan_alone(self, text: str) -> list[Span] | str:
+        try:
+            return self._engine.scan([text])[0]
+        except Exception as error:  # fail closed: the reason is the kind of failure, never its message
+            return _reason(error)
+
+    def _masks(self, text: str) -> list[tuple[int, int]]:
+        return [m.span() for m in self._mask.finditer(text)] if "[REDACTED:" in text or "[WITHHELD:" in text else []
+
+    def _render(self, text: str, spans: list[Span]) -> _Outcome:
+        got = _Outcome("", spans, settled=not spans)
+        parts: list[str] = []
+        position = written = 0
+        for span in spans:
+            parts.append(text[position : span.start])
+            written += span.start - position
+            mask = self._mask_of(text[span.start : span.end], span.kind)
+            got.places.append((written, written + len(mask), span.start, span.end))
+            parts.append(mask)
+            written += len(mask)
+            position = span.end
+        parts.append(text[position:])
+        got.text = "".join(parts)
+        return got
+
+    def _mask_of(self, value: str, kind: str) -> str:
+        if not self._correlate or kind in GUESSABLE or (len(value) < 16 and not looks_random(value, 12)):
+            return f"[REDACTED:{kind}]"
+        return f"[REDACTED:{kind}:{self._hash(value)[:6]}]"
+
+    def _hash(self, value: str) -> str:
+        return hmac.new(self._key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def _finding(self, name: str, text: str, span: Span) -> Finding:
+        parts = name.split(".")
+        seq = int(parts[1]) if parts[0] == "messages" else None
+        fingerprint = self._hash(text[span.start : span.end])[:12]
+        return Finding(name, span.kind, span.rule, span.layer, span.start, span.end, seq, fingerprint)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """One text after a round: `places` are (start, end) in the output and in the input of every mask."""
+
+    text: str
+    spans: list[Span]
+    settled: bool = False
+    reason: str = ""
+    places: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
+
+    @classmethod
+    def withheld(cls, reason: str) -> _Outcome:
+        return cls(f"[WITHHELD:{reason}]", [], settled=True, reason=reason)
+
+    def source(self, position: int, after: bool = False) -> int:
+        """The place in the input of a place in the output; one inside a mask moves to the mask's edge."""
+        shift = 0
+        for out_start, out_end, start, end in self.places:
+            if position <= out_start:
+                break
+            if position < out_end:
+                return end if after else start
+            shift = end - out_end
+        return position + shift
+
+
+def _reason(error: Exception) -> str:
+    return "work-limit" if isinstance(error, WorkLimit) else "redactor-error"
+
+
+# --- spans ------------------------------------------------------------------------------------------------------------
+
+
+def outside(spans: Sequence[Span], masks: list[tuple[int, int]], text: str) -> list[Span]:
+    """Spans with masked places cut out; a rest of fewer than four letters or digits is dropped."""
+    if not masks:
+        return list(spans)
+    out: list[Span] = []
+    for span in spans:
+        at = span.start
+        for low, high in [m for m in masks if m[0] < span.end and m[1] > span.start] + [(span.end, span.end)]:
+            piece = text[at:low]
+            whole = at == span.start and low == span.end
+            if low > at and (whole or sum(c.isalnum() for c in piece) >= 4):
+                out.append(replace(span, start=at, end=low))
+            at = max(at, high)
+    return out
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Sorted spans without overlaps; joined ones keep the kind of the surest, then longest, part."""
+    out: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        if out and span.start < out[-1].end:
+            best = max(out[-1], span, key=lambda s: (s.confidence, s.end - s.start))
+            out[-1] = replace(best, start=out[-1].start, end=max(out[-1].end, span.end))
+        else:
+            out.append(span)
+    return out
+
+
+# --- the texts of a conversation --------------------------------------------------------------------------------------
+
+_HEAD = ("title", "account", "project", "source_file")
+_OF_MESSAGE = ("text", "speaker", "tool_name")
+_OF_ATTACHMENT = ("name", "type", "text")
+_OF_CITATION = ("url", "title")
+
+
+def conversation_fields(conversation: Conversation) -> Iterator[tuple[str, str]]:
+    """Name and value of every text; ids, times, model names and the vault reference of an attachment are no text."""
+    for name in _HEAD:
+        if value := getattr(conversation, name):
+            yield name, value
+    for seq, message in enumerate(conversation.messages):
+        for name in _OF_MESSAGE:
+            if value := getattr(message, name):
+                yield f"messages.{seq}.{name}", value
+        for index, attachment in enumerate(message.attachment):
+            for name in _OF_ATTACHMENT:
+                if value := getattr(attachment, name):
+                    yield f"messages.{seq}.attachment.{index}.{name}", value
+        for index, citation in enumerate(message.citations):
+            for name in _OF_CITATION:
+                if value := getattr(citation, name):
+                    yield f"messages.{seq}.citations.{index}.{name}", value
+
+
+def with_fields(conversation: Conversation, texts: Mapping[str, str]) -> Conversation:
+    """A copy of the conversation with these texts in place of its own."""
+
+    def pick(prefix: str, names: Sequence[str]) -> dict[str, str]:
+        return {name: texts[prefix + name] for name in names if prefix + name in texts}
+
+    messages: list[Message] = []
+    for seq, message in enumerate(conversation.messages):
+        here = f"messages.{seq}."
+        attachments: list[Attachment] = [
+            replace(a, **pick(f"{here}attachment.{i}.", _OF_ATTACHMENT)) for i, a in enumerate(message.attachment)
+        ]
+        citations: list[Citation] = [
+            replace(c, **pick(f"{here}citations.{i}.", _OF_CITATION)) for i, c in enumerate(message.citations)
+        ]
+        messages.append(replace(message, **pick(here, _OF_MESSAGE), attachment=attachments, citations=citations))
+    return replace(conversation, **pick("", _HEAD), messages=messages)
+
+
+# --- the user's own values --------------------------------------------------------------------------------------------
+
+_ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s#]*))")
+
+
+def env_values(path: Path) -> list[str]:
+    """The values of an env file that could be secret: six characters with a digit, or random; never a placeholder."""
+    try:
+        lines = path.expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"the env file {path} cannot be read ({type(error).__name__})") from error
+    found: list[str] = []
+    for line in lines:
+        match = _ENV_LINE.match(line)
+        if match is None:
+            continue
+        value = next((v for v in match.groups()[1:] if v), "")
+        odd = any(c.isdigit() for c in value) and any(not c.isdigit() for c in value)
+        if len(value) >= 6 and not is_placeholder(value) and not value.isdigit() and (odd or looks_random(value, 8)):
+            found.append(value)
+    return found

@@ -1,0 +1,153 @@
+"""What has been found once is found everywhere: whole values, and long enough pieces of them, in every field.
+
+A value of 16 characters or more is looked for by its 8-character grams, so that a copy without its prefix, cut short or
+wrapped is still seen. Shorter values must stand alone and whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
+
+from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, entropy, is_placeholder, word_share
+from palace_pipeline.redaction.views import flat
+
+GRAM = 8
+LEAST_PIECE = 12
+MAX_VALUE = 16_384
+_ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+
+
+@dataclass(slots=True, frozen=True)
+class Claim:
+    """A value to look for, with the mask it gets. `whole`: pieces of it are harmless (personal data, encoded blobs)."""
+
+    value: str
+    kind: str
+    rule: str
+    whole: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Echo:
+    """data[start:end] repeats a claim, or a piece of it."""
+
+    start: int
+    end: int
+    claim: Claim
+
+
+def worth_remembering(value: str) -> bool:
+    """Is this value distinct enough to be masked wherever it stands? Short and common words are not."""
+    low = value.lower()
+    if len(value) < 6 or low in WEAK_PASSWORDS or is_placeholder(value):
+        return False
+    digit = any(c.isdigit() for c in value)
+    letter = any(c.isalpha() for c in value)
+    if not digit and word_share(value) > 0.7:
+        return False
+    symbol = any(not c.isalnum() and not c.isspace() for c in value)
+    if len(value) < 8:
+        return digit and (letter or symbol)
+    return (digit and (letter or symbol or len(value) >= 9)) or symbol or entropy(value) >= 2.5
+
+
+class Memory:
+    """An automaton over claims; building it costs time in proportion to the length of the values."""
+
+    def __init__(self, claims: Iterable[Claim]) -> None:
+        self._values: list[tuple[bytes, Claim]] = []
+        grams: dict[bytes, list[tuple[int, int]]] = {}
+        seen: set[str] = set()
+        for claim in claims:
+            for form in _forms(claim.value):
+                if form in seen or len(form) > MAX_VALUE:
+                    continue
+                seen.add(form)
+                data = flat(form)
+                index = len(self._values)
+                self._values.append((data, claim))
+                if len(data) < 16 or claim.whole:
+                    grams.setdefault(data, []).append((index, 0))
+                    continue
+                step = LEAST_PIECE - GRAM + 1 if len(data) <= 1024 else GRAM
+                for offset in range(0, len(data) - GRAM + 1, step):
+                    gram = data[offset : offset + GRAM]
+                    if gram.count(0x80) == 0 and len(set(gram)) > 2:
+                        grams.setdefault(gram, []).append((index, offset))
+        self._keys = list(grams)
+        self._places = [grams[key] for key in self._keys]
+        self._automaton = BytesAhoCorasick(self._keys, matchkind=MatchKind.Standard) if grams else None
+
+    def __bool__(self) -> bool:
+        return self._automaton is not None
+
+    def find(self, text: str, data: bytes, spend: Callable[[int], None]) -> Iterator[Echo]:
+        """Every echo in a text; `spend` is told the work done, in characters compared."""
+        if self._automaton is None:
+            return
+        done: dict[int, int] = {}
+        for key, start, _ in self._automaton.find_matches_as_indexes(data, overlapping=True):
+            for index, offset in self._places[key]:
+                if start < done.get(index, 0):
+                    continue
+                value, claim = self._values[index]
+                low, high = _grow(data, start, value, offset, len(self._keys[key]))
+                spend(high - low)
+                done[index] = high
+                if self._good(text, data, low, high, value, claim):
+                    yield Echo(low, high, claim)
+
+    def _good(self, text: str, data: bytes, low: int, high: int, value: bytes, claim: Claim) -> bool:
+        size = high - low
+        if size == len(value):
+            if 0x80 in value and text[low:high] != claim.value:
+                return False
+            if size >= 12 and not claim.whole:
+                return True
+            return not (_glued(data, low - 1, data[low]) or _glued(data, high, data[high - 1]))
+        if claim.whole or size < LEAST_PIECE:
+            return False
+        piece = data[low:high].decode("latin-1")
+        if size >= 0.6 * len(value) and size >= 16:
+            return True
+        return word_share(piece) < 0.4 and len(set(piece)) >= 7 and entropy(piece) >= 2.7
+
+
+def _grow(data: bytes, start: int, value: bytes, offset: int, size: int) -> tuple[int, int]:
+    low, place = start, offset
+    while low > 0 and place > 0 and data[low - 1] == value[place - 1]:
+        low -= 1
+        place -= 1
+    high, place = start + size, offset + size
+    while high < len(data) and place < len(value) and data[high] == value[place]:
+        high += 1
+        place += 1
+    return low, high
+
+
+def _glued(data: bytes, place: int, inner: int) -> bool:
+    return 0 <= place < len(data) and data[place] in _ALNUM and inner in _ALNUM
+
+
+def _forms(value: str) -> Iterator[str]:
+    """A value as it may be repeated: as it is, percent-encoded or decoded, JSON-escaped, its digits alone."""
+    yield value
+    if len(value) > 2048:
+        return
+    if "%" in value:
+        yield urllib.parse.unquote(value)
+    quoted = urllib.parse.quote(value, safe="")
+    if quoted != value:
+        yield quoted
+    escaped = json.dumps(value, ensure_ascii=False)[1:-1]
+    if escaped != value:
+        yield escaped
+    digits = re.sub(r"[ ().+\-]", "", value)
+    if digits != value and digits.isdigit() and len(digits) >= 9:
+        yield digits

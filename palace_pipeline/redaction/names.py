@@ -1,0 +1,626 @@
+"""Secrets known by the name beside them: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, "my key is …", 密码是….
+
+The name decides how much the value has to look like a secret: a password may be short, a plain `key` must be random.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, is_placeholder, looks_random, password_like, token_like
+from palace_pipeline.redaction.views import latin, spans_of
+
+Strength = Literal["password", "strong", "weak", "phrase"]
+
+
+@dataclass(slots=True, frozen=True)
+class Assigned:
+    """A value that a name claims to be secret: data[start:end]."""
+
+    start: int
+    end: int
+    strength: Strength
+    name: str
+
+
+_STEMS = (
+    rb"key|token|secret|passw|passphrase|passcode|pwd|credential|auth|bearer|cookie|session|[_\-.]dsn|psk|mnemonic|"
+    rb"(?:seed|recovery)[ _-]?phrase|[_\-. \"'>]pass|[_\-. \"'>]pw|[_\-. \"']pat|license|licence|_sas|webhook|salt|"
+    rb"identified +by|contrase\x80a|passwort|kennwort|mot de passe|senha|wachtwoord|parola|clave"
+)
+_CLOSERS = rb"(?:\\{0,3}[\"'\x60]|[\])}*_]){0,5}"
+_ASSIGN = latin(
+    rb"(?i)((?:" + _STEMS + rb")[a-z0-9_.\-]{0,32})" + _CLOSERS + rb"(?:"
+    rb"([ \t]{0,12}(?::=|=>|->|==|[:=|>~])[ \t]{0,4})"
+    rb"|([ \t]{0,4},[ \t]{0,4})\\{0,3}[\"'\x60]"
+    rb"|([ \t]{1,8}(?:for [a-z0-9_.\- ]{1,32} )?(?:is|are|was|were|to|as|equals|es|ist|est)(?: now| set to| currently|:)?[ \t]{1,4})"
+    rb"|([ \t]{0,4}[,;{]?\s{0,24}\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
+    rb"|([ \t]{1,8})[\"'\x60(\x80]{0,3}[!-~]{6}"
+    rb"|(\x80{1,4}[ \t]?)"
+    rb")"
+)
+_SIGN, _COMMA, _PROSE, _PAIR, _SPACE, _OTHER = range(2, 8)
+_NAME_BEFORE = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}\Z")
+_PHRASE_BEFORE = re.compile(
+    rb"(?:api|access|secret|private|auth|account|encryption|signing|service|app|client|license|storage|deploy|bot|"
+    rb"refresh|bearer|webhook|master|security|sas|shared|admin|root|user|personal access|storage account|wallet)[ ]+\Z",
+    re.I,
+)
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+_PASSWORDS = frozenset(
+    [
+        "password",
+        "passwd",
+        "passwort",
+        "kennwort",
+        "pwd",
+        "pass",
+        "passphrase",
+        "passcode",
+        "pw",
+        "psk",
+        "senha",
+        "wachtwoord",
+        "parola",
+        "clave",
+    ]
+)
+_STRONG = frozenset(
+    [
+        "token",
+        "secret",
+        "secrets",
+        "credential",
+        "credentials",
+        "apikey",
+        "accesskey",
+        "secretkey",
+        "privatekey",
+        "authkey",
+        "accesstoken",
+        "authtoken",
+        "apitoken",
+        "clientsecret",
+        "bearertoken",
+        "refreshtoken",
+        "pat",
+        "sas",
+        "appkey",
+        "accountkey",
+    ]
+)
+_WEAK = frozenset(
+    [
+        "key",
+        "keys",
+        "auth",
+        "authorization",
+        "cookie",
+        "session",
+        "salt",
+        "webhook",
+        "license",
+        "licence",
+        "dsn",
+        "bearer",
+        "tokens",
+    ]
+)
+_KEY_QUALIFIERS = frozenset(
+    [
+        "api",
+        "access",
+        "secret",
+        "private",
+        "account",
+        "auth",
+        "encryption",
+        "encrypt",
+        "signing",
+        "storage",
+        "master",
+        "service",
+        "subscription",
+        "consumer",
+        "app",
+        "application",
+        "deploy",
+        "license",
+        "client",
+        "shared",
+        "sas",
+        "webhook",
+        "admin",
+        "root",
+        "bot",
+        "data",
+        "server",
+        "ssh",
+        "crypto",
+        "cipher",
+        "aes",
+        "hmac",
+        "jwt",
+        "wallet",
+        "rest",
+        "integration",
+        "ingest",
+        "write",
+        "read",
+        "live",
+        "prod",
+        "production",
+        "partner",
+        "merchant",
+    ]
+)
+_NOT_AFTER = frozenset(
+    [
+        "id",
+        "ids",
+        "name",
+        "names",
+        "file",
+        "files",
+        "path",
+        "paths",
+        "dir",
+        "directory",
+        "url",
+        "urls",
+        "uri",
+        "endpoint",
+        "count",
+        "counts",
+        "length",
+        "len",
+        "size",
+        "type",
+        "types",
+        "limit",
+        "limits",
+        "expiry",
+        "expires",
+        "expired",
+        "expiration",
+        "expire",
+        "ttl",
+        "at",
+        "date",
+        "time",
+        "timeout",
+        "format",
+        "field",
+        "fields",
+        "policy",
+        "hint",
+        "label",
+        "placeholder",
+        "algorithm",
+        "alg",
+        "version",
+        "ref",
+        "reference",
+        "arn",
+        "class",
+        "provider",
+        "prefix",
+        "suffix",
+        "regex",
+        "pattern",
+        "manager",
+        "helper",
+        "handler",
+        "factory",
+        "service",
+        "store",
+        "error",
+        "errors",
+        "exception",
+        "usage",
+        "used",
+        "budget",
+        "bucket",
+        "window",
+        "index",
+        "kind",
+        "status",
+        "state",
+        "validator",
+        "validation",
+        "column",
+        "schema",
+        "mode",
+        "enabled",
+        "required",
+        "rotation",
+        "min",
+        "max",
+        "number",
+        "num",
+        "rate",
+        "cost",
+        "price",
+        "map",
+        "list",
+        "dict",
+        "func",
+        "fn",
+        "callback",
+        "headers",
+        "parser",
+        "param",
+        "params",
+        "izer",
+        "reset",
+        "resets",
+        "duration",
+        "interval",
+        "created",
+        "updated",
+        "scheme",
+        "host",
+        "port",
+        "exists",
+        "valid",
+        "invalid",
+        "missing",
+        "strength",
+        "rules",
+        "rule",
+        "message",
+        "model",
+        "models",
+        "page",
+        "alias",
+        "title",
+        "description",
+        "desc",
+        "text",
+        "fingerprint",
+        "thumbprint",
+        "hash",
+        "checksum",
+        "codec",
+        "encoding",
+        "cache",
+        "lookup",
+        "press",
+        "down",
+        "up",
+        "code",
+        "event",
+        "events",
+        "signature",
+        "ring",
+        "vault",
+        "board",
+        "word",
+        "words",
+        "frame",
+        "point",
+        "pair",
+        "pairs",
+        "stroke",
+        "note",
+        "space",
+        "pad",
+        "usagedetails",
+        "issuer",
+        "audience",
+        "scope",
+        "scopes",
+    ]
+)
+_NOT_BEFORE = frozenset(
+    [
+        "public",
+        "primary",
+        "foreign",
+        "partition",
+        "sort",
+        "cache",
+        "idempotency",
+        "row",
+        "hash",
+        "dedup",
+        "object",
+        "group",
+        "map",
+        "dict",
+        "lookup",
+        "search",
+        "hot",
+        "arrow",
+        "unique",
+        "index",
+        "composite",
+        "natural",
+        "surrogate",
+        "translation",
+        "message",
+        "locale",
+        "registry",
+        "max",
+        "min",
+        "total",
+        "num",
+        "input",
+        "output",
+        "prompt",
+        "completion",
+        "next",
+        "page",
+        "prev",
+        "previous",
+        "continuation",
+        "eos",
+        "bos",
+        "pad",
+        "unk",
+        "sep",
+        "cls",
+        "mask",
+        "special",
+        "start",
+        "end",
+        "stop",
+        "current",
+        "csrf",
+        "xsrf",
+        "author",
+        "publishable",
+        "site",
+        "no",
+        "without",
+        "forgot",
+        "reset",
+        "change",
+        "lost",
+        "invalid",
+        "wrong",
+        "missing",
+        "empty",
+        "enter",
+        "pub",
+        "answer",
+        "shift",
+        "ctrl",
+        "alt",
+        "meta",
+        "tab",
+        "enter",
+        "esc",
+        "home",
+    ]
+)
+
+
+@lru_cache(4096)
+def strength_of(name: str, phrase: str = "") -> Strength | None:
+    """What a name says about its value: password, strong (a secret, surely), weak (perhaps), or None.
+
+    `phrase` is the word before a name of two words ("api" of "api key").
+    """
+    words = [w.lower() for w in _CAMEL.findall(name)]
+    if phrase:
+        words = [*phrase.lower().split(), *words]
+    found: Strength | None = None
+    place = -1
+    for index, word in enumerate(words):
+        strength = _word_strength(word, words[index - 1] if index else "")
+        if strength:
+            found, place = strength, index
+    if found is None or any(w in _NOT_AFTER for w in words[place + 1 :]):
+        return None
+    before = words[place - 1] if place else ""
+    if before in _NOT_BEFORE:
+        return None
+    return found
+
+
+def _word_strength(word: str, before: str) -> Strength | None:
+    if word in _PASSWORDS or word.endswith(("password", "passwd", "passphrase", "contrase")):
+        return "password"
+    if word in ("mnemonic", "phrase"):
+        return "phrase"
+    if word in _STRONG or (len(word) > 6 and word.endswith(("token", "secret", "apikey"))):
+        return "strong"
+    if word in ("key", "keys"):
+        return "strong" if before in _KEY_QUALIFIERS else "weak"
+    if word.endswith("key") and word[:-3] in _KEY_QUALIFIERS:
+        return "strong"
+    if word in _WEAK:
+        return "weak"
+    if (
+        word.endswith(("pass", "pwd"))
+        and len(word) <= 14
+        and word not in ("bypass", "compass", "encompass", "trespass")
+    ):
+        return "password"
+    return None
+
+
+_TYPE = re.compile(
+    rb"[ \t]*(?:(?:Optional\[)?(?:&'?\w* ?)?(?:str|string|String|bytes|SecretStr|Text|text|varchar\(\d+\)|const char ?\*)\]?"
+    rb"(?: ?\| ?(?:None|null|undefined))?[ \t]*=[ \t]*)"
+)
+_WRAPPER = re.compile(
+    rb"(?:new [A-Z]\w{2,30}|SecretStr|Secret|String|str|bytes|Buffer\.from|Some|Token|ApiKey|pydantic\.SecretStr|"
+    rb"[A-Z]\w{0,24}(?:Credential|Credentials|Key|Token|Secret))\((?=\\{0,3}[\"'\x60])|[rbfu](?=[\"'])"
+)
+_OPEN = re.compile(rb"[ \t]{0,12}(?:<!\[CDATA\[)?((?:\\{0,3}[\"'\x60]){1,3}|\*{1,2}\x60?)?")
+_QUOTED = {
+    b'"': re.compile(rb"[^\"\n\r\x80]{1,1024}?(?=\\{0,3}\")"),
+    b"'": re.compile(rb"[^'\n\r\x80]{1,1024}?(?=\\{0,3}')"),
+    b"`": re.compile(rb"[^\x60\n\r]{1,1024}?(?=\x60)"),
+    b"*": re.compile(rb"[^*\n\r]{1,256}?(?=\*)"),
+}
+_BARE = re.compile(rb"[!-~]{1,1024}")
+_BARE_END = re.compile(
+    rb"[\"'\x60<>]|\\{1,4}[nrt\"]|[,;](?=[\w\-]+[=:]|[\"' ]|\Z)|\)(?=[,;.)\s\"]|\Z)|[}\]]+[,;]?\Z|[,;]\Z"
+)
+_TRAILING = b".,;:!?)]}*|"
+_NEXT_LINE = re.compile(
+    rb"[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}[\"'\x60]?([!-~]{8,512}?)[\"'\x60]?[ \t]*(?:\r?\n|\Z)"
+)
+_SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|splunk|key|ssws)[ :]+(?=\S)", re.I)
+
+
+def assigned(data: bytes) -> Iterator[Assigned]:
+    """Values that stand beside a credential name and look like one, in `flat` text."""
+    for spans in spans_of(_ASSIGN, data):
+        name_start, name_end = spans[1]
+        operator = next(i for i in range(_SIGN, _OTHER + 1) if spans[i][0] >= 0)
+        while data[name_start] in b"_-. \"'>":
+            name_start += 1
+        before = _NAME_BEFORE.search(data, max(0, name_start - 48), name_start)
+        left = before.start() if before else name_start
+        name = data[left:name_end].decode("ascii", "replace").replace("\ufffd", "n")
+        phrase = ""
+        if left == name_start:
+            said = _PHRASE_BEFORE.search(data, max(0, left - 24), left)
+            phrase = said[0].decode().strip() if said else ""
+        lead = name.lower()
+        strength = "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_"), phrase)
+        if strength is None:
+            continue
+        low, high = spans[operator]
+        place = low if operator == _SPACE else high
+        sign = data[low:high].strip()
+        got = _value(data, place, left, name, strength, operator, sign)
+        if got is not None:
+            yield got
+
+
+def _value(
+    data: bytes, place: int, left: int, name: str, strength: Strength, operator: int, sign: bytes
+) -> Assigned | None:
+    kind = _TYPE.match(data, place)
+    if kind:
+        place = kind.end()
+    while data[place : place + 1] in (b" ", b"\t", b"\x80", b"("):
+        place += 1
+    wrapper = _WRAPPER.match(data, place)
+    if wrapper:
+        place = wrapper.end()
+    scheme = _SCHEME.match(data, place)
+    if scheme:
+        place = scheme.end()
+    opened = _OPEN.match(data, place)
+    quote = opened[1][-1:] if opened and opened[1] else b""
+    start = opened.end() if opened else place
+    if quote and not scheme:
+        scheme = _SCHEME.match(data, start)
+        if scheme:
+            start = scheme.end()
+    body = _QUOTED[quote].match(data, start) if quote else None
+    quoted = body is not None
+    if body is None:
+        body = _BARE.match(data, start)
+    if body is None:
+        if sign == b":" and not quote:
+            return _on_next_line(data, place, name, strength)
+        return None
+    end = body.end() if quoted else _bare_end(data, start, body.end(), left)
+    value = data[start:end].decode("ascii", "replace")
+    if not value or (sign == b"==" and not quoted):
+        return None
+    if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):
+        return None
+    prose = operator in (_PROSE, _SPACE, _OTHER)
+    return Assigned(start, end, strength, name) if _judge(value, strength, quoted, prose) else None
+
+
+def _bare_end(data: bytes, start: int, end: int, left: int) -> int:
+    value = data[start:end]
+    if b"&" in value and data[left - 1 : left] in (b"?", b"&", b";"):
+        value = value[: value.index(b"&")]
+    cut = _BARE_END.search(value)
+    if cut:
+        value = value[: cut.start()]
+    if value.count(b"(") == 0 and b")" in value:
+        value = value[: value.index(b")")]
+    stripped = value.rstrip(_TRAILING)
+    return start + len(stripped)
+
+
+def _judge(value: str, strength: Strength, quoted: bool, prose: bool) -> bool:
+    if strength == "password":
+        return password_like(value, quoted=quoted, prose=prose)
+    if strength == "phrase":
+        words = value.split()
+        return quoted and len(words) >= 12 and all(w.isalpha() and w.islower() for w in words)
+    return token_like(value, quoted=quoted, strong=strength == "strong")
+
+
+def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength, quoted: bool) -> bool:
+    """A name, a blank and a value: only after `--`, in quotes, in a .netrc line, or when the value is random."""
+    if strength == "weak":
+        return False
+    if data[max(0, left - 2) : left] == b"--" or name.startswith("-"):
+        return True
+    if quoted and strength == "password":
+        return any(c.isdigit() or not c.isalnum() for c in value)
+    if strength == "password" and re.search(
+        rb"\b(?:login|machine|user|host)\s+\S+\s*\Z", data[max(0, left - 80) : left]
+    ):
+        return True
+    return looks_random(value, 16) and not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", value)
+
+
+def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Assigned | None:
+    """`API key:` alone on its line, the value alone on the next (also fenced): it must look random by itself."""
+    found = _NEXT_LINE.match(data, place)
+    if found is None:
+        return None
+    value = found[1].decode("ascii", "replace")
+    if strength == "password":
+        fine = (
+            password_like(value, quoted=False)
+            and not re.search(r"[=:({\[/]", value)
+            and any(c.isdigit() for c in value)
+            and any(not c.isalnum() and c not in "_-.," for c in value)
+        ) or looks_random(value, 12)
+    else:
+        fine = strength == "strong" and looks_random(value, 16)
+    if not fine or "=" in value.rstrip("=") or is_placeholder(value):
+        return None
+    return Assigned(found.start(1), found.end(1), strength, name)
+
+
+# --- names in other scripts -------------------------------------------------------------------------------------------
+
+_FOREIGN_PASSWORD = "密码|密碼|口令|暗号|パスワード|暗証番号|비밀번호|암호|пароль|пароля|контрасеня|mật khẩu|şifre|hasło|lösenord|contraseña|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน"
+_FOREIGN_TOKEN = "密钥|密鑰|金鑰|秘钥|私钥|私鑰|令牌|凭证|凭据|憑證|授权码|访问码|通证|秘密鍵|トークン|シークレット|APIキー|アクセスキー|토큰|비밀키|시크릿|API 키|токен|токена|секрет|ключ"
+_FOREIGN = re.compile(
+    rf"(?i:(?P<password>{_FOREIGN_PASSWORD})|(?P<token>{_FOREIGN_TOKEN}))"
+    r"(?P<gap>(?:[^\x21-\x7e\n]|[:=：(（\[*`\"'“「‘]){0,16}?)(?P<open>[`\"'“「‘(]?)(?P<value>[!-~]{6,512})"
+)
+
+
+def foreign(text: str, data: bytes) -> Iterator[Assigned]:
+    """Values after a credential name in Chinese, Japanese, Korean, Russian and others: the value is a run of ASCII."""
+    if text.isascii():
+        return
+    for found in _FOREIGN.finditer(text):
+        start = found.start("value")
+        value = found["value"]
+        while value[:1] in "`\"'([:=*":
+            value, start = value[1:], start + 1
+        if not value:
+            continue
+        end = _bare_end(data, start, start + len(value), start)
+        value = text[start:end]
+        strength: Strength = "password" if found["password"] else "strong"
+        if strength == "password":
+            fine = password_like(value, quoted=False, prose=True) and value.lower() not in WEAK_PASSWORDS
+        else:
+            fine = token_like(value, quoted=False, strong=True)
+        if fine:
+            yield Assigned(start, end, strength, found["password"] or found["token"])

@@ -1,0 +1,302 @@
+"""Structured personal data: e-mail, phone, cards, IBAN, US SSN, CN resident id, public IP addresses, wallets.
+
+Candidates are located by RE2 in `flat` text and confirmed by context and check digits; what surrounds a run of digits
+is looked at before its checksum, since one number in ten passes Luhn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+from palace_pipeline.redaction.views import latin, spans_of
+
+
+@dataclass(slots=True, frozen=True)
+class Personal:
+    """A place that holds personal data of `kind`; `sure` is False when only its context says so."""
+
+    start: int
+    end: int
+    kind: str
+    sure: bool = True
+
+
+# --- e-mail -----------------------------------------------------------------------------------------------------------
+
+_LOCAL = re.compile(rb"[A-Za-z0-9](?:[A-Za-z0-9._%+'\-]{0,62}[A-Za-z0-9_+\-])?\Z|[A-Za-z0-9]\Z")
+_DOMAIN = re.compile(rb"@((?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}([A-Za-z]{2,24}))(?![A-Za-z0-9])")
+_NOT_TLD = frozenset(
+    b"png jpg jpeg gif svg webp ico css js ts tsx jsx mjs json yaml yml toml md txt py rs go rb sh html htm xml lock "
+    b"service socket target timer mount local localhost internal invalid test example lan localdomain".split()
+)
+_PUBLIC_LOCAL = re.compile(
+    rb"(?:no-?reply|do-?not-?reply|git|root|postmaster|mailer-daemon|hg|svn)\Z|.*\+?noreply\Z|\d+\+\w+\Z", re.I
+)
+_EXAMPLE_DOMAIN = re.compile(
+    rb"(?:.*\.)?(?:example\.(?:com|org|net|edu|\w{2,3})|users\.noreply\.github\.com|email\.com|domain\.(?:com|tld)|yourdomain\.com|company\.com|noreply\.\S+)\Z",
+    re.I,
+)
+
+
+def email_at(data: bytes, at: int) -> Personal | None:
+    """The e-mail address whose `@` stands at `at`."""
+    domain = _DOMAIN.match(data, at)
+    if domain is None or domain[2].lower() in _NOT_TLD:
+        return None
+    local = _LOCAL.search(data, max(0, at - 64), at)
+    if local is None:
+        return None
+    start = local.start()
+    before = data[max(0, start - 160) : start]
+    if before[-1:] in b"@/:" and before[-1:] and re.search(rb"://\S*\Z", before):
+        return None  # the user part of a URL
+    if data[domain.end() : domain.end() + 1] == b":" and local[0] == b"git":
+        return None
+    if _PUBLIC_LOCAL.match(local[0]) and not (b"+" in local[0] and not local[0][:1].isdigit()):
+        return None
+    if _EXAMPLE_DOMAIN.match(domain[1]):
+        return None
+    return Personal(start, domain.end(), "email")
+
+
+# --- runs of digits ---------------------------------------------------------------------------------------------------
+
+_RUN = latin(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
+_PHONE_WORDS = re.compile(
+    r"phone|mobile|cell|\btel\b|tel[:.]|telephone|\bcall\b|\bfax\b|whatsapp|\bsms\b|\btext me|dial|contact|hotline|handy|"
+    r"telefon|téléphone|teléfono|móvil|portable|celular|cellulare|telefono|numéro|rufnummer|number is|reach me|office|desk|"
+    r"手机|电话|联系|聯繫|電話|手機|座机|致电|携帯|전화|휴대폰|연락처|телефон|тел\.|моб|звони|"
+    r"điện thoại|هاتف|טלפון|फ़ोन|โทร",
+    re.I,
+)
+_PHONE_AFTER = re.compile(r"\s*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
+_CARD_WORDS = re.compile(r"card|visa|master|amex|maestro|卡|карт|tarjeta|carte|karte|credit|debit", re.I)
+_SSN_WORDS = re.compile(r"\bssn\b|social security|\bss#|tax(?:payer)? id", re.I)
+_NOT_NUMBER = re.compile(
+    r"(?:\bid|\bpid|order|version|port|line|isbn|timestamp|ticket|issue|invoice|bytes|size|build|no\.?|#|№|编号|订单|单号|学号|工号)[\s:=#.]*$",
+    re.I,
+)
+_DATE = re.compile(
+    rb"(?:19|20)\d\d[-/. ](?:0?[1-9]|1[0-2])[-/. ](?:0?[1-9]|[12]\d|3[01])(?!\d)|(?:0?[1-9]|[12]\d|3[01])[-/.](?:0?[1-9]|1[0-2])[-/.](?:19|20)\d\d(?!\d)"
+)
+_GLUE_BEFORE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.$@&#%")
+_GLUE_AFTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@%")
+_CARD = re.compile(rb"\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19}")
+_US = re.compile(rb"(?:\+?1[ .\-]?)?(?:\(([2-9]\d{2})\)[ .\-]?|([2-9]\d{2})([ .\-]))([2-9]\d{2})[ .\-](\d{4})")
+_SSN = re.compile(rb"(\d{3})([ \-])(\d{2})\2(\d{4})")
+
+
+def luhn(digits: str) -> bool:
+    total = 0
+    for index, char in enumerate(reversed(digits)):
+        value = int(char) * (2 if index % 2 else 1)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0
+
+
+def issuer(digits: str) -> bool:
+    """Is this the number range of a card issuer, with a length that issuer uses?"""
+    size = len(digits)
+    head2, head4 = int(digits[:2]), int(digits[:4])
+    if digits[0] == "4":
+        return size in (13, 16, 19)
+    if 51 <= head2 <= 55 or 2221 <= head4 <= 2720:
+        return size == 16
+    if head2 in (34, 37):
+        return size == 15
+    if head2 in (36, 38, 39) or 300 <= int(digits[:3]) <= 305:
+        return size in (14, 16, 19)
+    if head2 in (60, 62, 64, 65, 81, 35):
+        return 16 <= size <= 19
+    return head2 in (50, 56, 57, 58, 63, 67, 69, 61, 66, 68) and 12 <= size <= 19
+
+
+def cn_resident_id(text: str) -> bool:
+    """Region, real date, ISO 7064 MOD 11-2."""
+    if not re.fullmatch(r"[1-8][1-7]\d{4}(?:19|20)\d{9}[\dXx]", text):
+        return False
+    try:
+        date(int(text[6:10]), int(text[10:12]), int(text[12:14]))
+    except ValueError:
+        return False
+    weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+    return "10X98765432"[sum(int(c) * w for c, w in zip(text, weights, strict=False)) % 11] == text[-1].upper()
+
+
+def numbers(text: str, data: bytes) -> Iterator[Personal]:
+    """Cards, ids, SSNs and phones among the digit runs of a text."""
+    size = len(data)
+    for spans in spans_of(_RUN, data):
+        start, end = spans[0]
+        before = data[start - 1] if start else 32
+        after = data[end] if end < size else 32
+        if before in _GLUE_BEFORE or after in _GLUE_AFTER:
+            continue
+        if before == 45 and start > 1 and data[start - 2] in _GLUE_BEFORE:  # 12ab-4567…: a part of an identifier
+            continue
+        if after == 45 and end + 1 < size and data[end + 1] in _GLUE_BEFORE:
+            continue
+        if after == 46 and end + 1 < size and 48 <= data[end + 1] < 58:
+            continue
+        found = _number(text, data, start, end)
+        if found is not None:
+            yield found
+
+
+def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
+    run = data[start:end]
+    digits = bytes(c for c in run if 48 <= c < 58).decode()
+    count = len(digits)
+    if run[:1].isdigit() and b"(" not in run:
+        if count in (17, 18) and run.isalnum() and cn_resident_id(run.decode()):
+            return Personal(start, end, "cn-resident-id")
+        if 12 <= count <= 19 and _CARD.fullmatch(run) and issuer(digits) and luhn(digits) and len(set(digits)) > 1:
+            near = text[max(0, start - 60) : start]
+            if count >= 14 or _CARD_WORDS.search(near):
+                return None if _NOT_NUMBER.search(near[-16:]) else Personal(start, end, "credit-card")
+        ssn = _SSN.fullmatch(run)
+        if ssn and ssn[1] not in (b"000", b"666") and ssn[1][:1] != b"9" and ssn[3] != b"00" and ssn[4] != b"0000":
+            near = text[max(0, start - 48) : start]
+            if ssn[2] == b"-" or _SSN_WORDS.search(near):
+                return Personal(start, end, "us-ssn")
+        if count == 9 and run.isdigit() and _SSN_WORDS.search(text[max(0, start - 32) : start]):
+            return Personal(start, end, "us-ssn")
+    if not 7 <= count <= 15 and not run.startswith(b"00"):
+        return None
+    return _phone(text, data, start, end, run, digits)
+
+
+def _phone(text: str, data: bytes, start: int, end: int, run: bytes, digits: str) -> Personal | None:
+    while run[-1:] in b" (.-/" and run:
+        run, end = run[:-1], end - 1
+    if run.startswith(b"+") or run.startswith(b"(+"):
+        return Personal(start, end, "phone") if 7 <= len(digits) <= 16 and _possible(digits) else None
+    us = _US.fullmatch(run)
+    if us and (us[1] or us[3]):
+        return Personal(start, end, "phone")
+    near = text[max(0, start - 40) : start]
+    cut = max(near.rfind("\n\n"), near.rfind("。"))
+    near = near[cut + 1 :]
+    spoken = _PHONE_WORDS.search(near) or _PHONE_AFTER.match(text[end : end + 12])
+    if not spoken or _NOT_NUMBER.search(near[-16:]) or _DATE.search(run):
+        return None
+    if re.fullmatch(rb"\d+\.\d+", run) or re.fullmatch(rb"\d{13}", run) or (run.isdigit() and len(digits) > 13):
+        return None
+    return Personal(start, end, "phone", sure=False)
+
+
+@lru_cache(1024)
+def _possible(digits: str) -> bool:
+    """Is this number, written with `+`, possible in its country? The library is loaded at the first candidate."""
+    import phonenumbers
+
+    try:
+        number = phonenumbers.parse("+" + digits, None)
+    except phonenumbers.NumberParseException:
+        return False
+    return phonenumbers.is_possible_number(number)
+
+
+# --- IBAN -------------------------------------------------------------------------------------------------------------
+
+_IBAN = latin(rb"[A-Z]{2}\d{2}(?:[ \-]?[A-Z0-9]{4}){2,7}(?:[ \-]?[A-Z0-9]{1,4})?")
+_IBAN_LENGTHS = {
+    country: size
+    for size, countries in {
+        15: "NO", 16: "BE", 18: "DK FO FI GL NL FK", 19: "MK SI SD", 20: "AT BA EE KZ LT LU XK MN", 21: "CH HR LI LV",
+        22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ TL OM SO", 24: "AD CZ ES MD PK RO SA SE SK TN VG DZ",
+        25: "PT ST LY", 26: "IS TR", 27: "FR GR IT MC MR SM BI DJ", 28: "AL AZ BY CY DO GT HU LB PL SV NI",
+        29: "BR EG PS QA UA", 30: "JO KW MU YE", 31: "MT SC", 32: "LC", 33: "RU",
+    }.items()
+    for country in countries.split()
+}  # fmt: skip
+
+
+def ibans(data: bytes) -> Iterator[Personal]:
+    """IBANs with the length of their country and a right check number."""
+    for spans in spans_of(_IBAN, data):
+        start, end = spans[0]
+        if start and data[start - 1 : start].isalnum():
+            continue
+        wanted = _IBAN_LENGTHS.get(data[start : start + 2].decode())
+        if wanted is None:
+            continue
+        compact = ""
+        for place in range(start, min(end, len(data))):
+            if data[place] not in b" -":
+                compact += chr(data[place])
+            if len(compact) == wanted:
+                number = "".join(str(int(c, 36)) for c in compact[4:] + compact[:4])
+                if int(number) % 97 == 1 and not data[place + 1 : place + 2].isalnum():
+                    yield Personal(start, place + 1, "iban")
+                break
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+_IPV4 = latin(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
+_IPV6 = latin(rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}")
+_WELL_KNOWN = frozenset(["8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112", "208.67.222.222", "208.67.220.220", "114.114.114.114", "223.5.5.5", "223.6.6.6", "119.29.29.29", "4.4.4.4", "4.2.2.2", "1.2.3.4", "5.6.7.8", "2.2.2.2", "3.3.3.3", "255.255.255.255"])  # fmt: skip
+_VERSION_BEFORE = re.compile(
+    rb"(?:version|ver|release|oid|build|v|chrome|firefox|safari|edge|edg|opr|==|>=|<=|~=|\^|rev|update|upgrade(?: to)?)[\s:/=\"'v]*\Z",
+    re.I,
+)
+
+
+def ip_addresses(data: bytes) -> Iterator[Personal]:
+    """Public addresses; not versions, OIDs, private or documentation ranges, nor the resolvers everybody knows."""
+    for spans in spans_of(_IPV4, data):
+        start, end = spans[0]
+        before, after = data[max(0, start - 1) : start], data[end : end + 2]
+        if before.isalnum() or before in (b".", b"-", b"_") or after[:1].isalnum() or after[:1] == b"_":
+            continue
+        if after[:1] in (b".", b"-") and after[1:2].isalnum():
+            continue
+        if _VERSION_BEFORE.search(data, max(0, start - 24), start):
+            continue
+        address = data[start:end].decode()
+        if address not in _WELL_KNOWN and _public(address):
+            yield Personal(start, end, "ip-address")
+    for spans in spans_of(_IPV6, data):
+        start, end = spans[0]
+        before, after = data[max(0, start - 1) : start], data[end : end + 1]
+        if before.isalnum() or before in (b":", b".", b"-", b"_") or after.isalnum() or after in (b":", b"_"):
+            continue
+        if data[start:end].count(b":") >= 3 or b"::" in data[start:end]:
+            address = data[start:end].decode()
+            if _public(address) and not address.startswith(("2001:4860:4860", "2606:4700:4700")):
+                yield Personal(start, end, "ip-address")
+
+
+@lru_cache(4096)
+def _public(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return found.is_global and not found.is_multicast and not str(found).endswith((".0.0", ".0.0.0"))
+
+
+# --- wallets ----------------------------------------------------------------------------------------------------------
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def base58_check(text: str) -> str | None:
+    """The kind of a Base58Check string with a right checksum: an address or a private key (WIF); else None."""
+    if not 26 <= len(text) <= 52 or text[0] not in "13KL5T9c" or any(c not in _BASE58 for c in text):
+        return None
+    number = 0
+    for char in text:
+        number = number * 58 + _BASE58.index(char)
+    raw = number.to_bytes(40, "big").lstrip(b"\0")
+    raw = b"\0" * (len(text) - len(text.lstrip("1"))) + raw
+    if len(raw) < 5 or hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()[:4] != raw[-4:]:
+        return None
+    return "wallet-key" if len(raw) >= 37 else "crypto-address"

@@ -1,0 +1,518 @@
+"""Is this string a secret, or does it only stand where one could? Entropy, placeholders, words.
+
+Everything in here is a pure function of a short string (callers bound its length).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from functools import lru_cache
+
+# The 190 letter pairs that make up 90% of English words and identifiers; random letters hit one of them in 28%.
+_COMMON_PAIRS = frozenset(
+    group[0] + second
+    for group in [
+        "abcdgilmnprstuvy",
+        "baeilou",
+        "caehiklortu",
+        "dadeiosu",
+        "eacdefglmnpqrstvx",
+        "faefiou",
+        "gei",
+        "haeio",
+        "iabcdefglmnoprstvz",
+        "ke",
+        "ladeilostuy",
+        "maeiop",
+        "nacdegiostu",
+        "obcdlmnoprstuvw",
+        "paeiloprtu",
+        "qu",
+        "racdegimnorstuy",
+        "sacehiopstuy",
+        "taehilorstuy",
+        "ubceilmnprst",
+        "vaei",
+        "wahior",
+        "xt",
+        "ze",
+    ]
+    for second in group[1:]
+)
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_HEX = re.compile(r"(?:0x)?(?:[0-9a-f]+|[0-9A-F]+)")
+
+# Words that stand for a secret in examples. Allowed by exact value or as the whole of a dashed phrase, never as a part
+# of something random.
+_PLACEHOLDER_WORDS = frozenset(
+    [
+        "your",
+        "my",
+        "the",
+        "a",
+        "an",
+        "here",
+        "api",
+        "apikey",
+        "key",
+        "keys",
+        "token",
+        "tokens",
+        "secret",
+        "secrets",
+        "password",
+        "passwd",
+        "pass",
+        "pwd",
+        "passphrase",
+        "access",
+        "auth",
+        "private",
+        "client",
+        "changeme",
+        "change",
+        "change_me",
+        "changeit",
+        "replace",
+        "replaceme",
+        "replace_me",
+        "insert",
+        "example",
+        "sample",
+        "dummy",
+        "fake",
+        "test",
+        "testing",
+        "demo",
+        "placeholder",
+        "todo",
+        "tbd",
+        "none",
+        "null",
+        "nil",
+        "undefined",
+        "true",
+        "false",
+        "value",
+        "values",
+        "string",
+        "str",
+        "text",
+        "xxx",
+        "xxxx",
+        "user",
+        "username",
+        "name",
+        "admin",
+        "root",
+        "guest",
+        "postgres",
+        "mysql",
+        "redis",
+        "mongo",
+        "default",
+        "empty",
+        "redacted",
+        "withheld",
+        "hidden",
+        "removed",
+        "masked",
+        "omitted",
+        "secure",
+        "safe",
+        "strong",
+        "some",
+        "any",
+        "new",
+        "old",
+        "this",
+        "that",
+        "with",
+        "in",
+        "from",
+        "and",
+        "or",
+        "of",
+        "to",
+        "me",
+        "it",
+        "is",
+        "not",
+        "set",
+        "github",
+        "openai",
+        "anthropic",
+        "google",
+        "aws",
+        "azure",
+        "gcp",
+        "slack",
+        "stripe",
+        "env",
+        "var",
+        "variable",
+        "config",
+        "enter",
+        "put",
+        "goes",
+        "id",
+        "app",
+        "bot",
+        "db",
+        "database",
+        "server",
+        "service",
+        "account",
+        "host",
+        "localhost",
+        "local",
+        "login",
+        "real",
+        "actual",
+        "long",
+        "random",
+        "generated",
+        "foo",
+        "bar",
+        "baz",
+        "qux",
+        "foobar",
+        "abc",
+        "abcd",
+        "abcdef",
+        "abc123",
+        "123",
+        "1234",
+        "12345",
+        "123456",
+        "only",
+        "do",
+        "don",
+        "use",
+        "using",
+        "must",
+        "should",
+        "be",
+        "provide",
+        "provided",
+        "credential",
+        "credentials",
+        "bearer",
+        "basic",
+        "optional",
+        "required",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "key1",
+        "key2",
+        "token1",
+        "a1b2c3",
+        "session",
+        "cookie",
+    ]
+)
+WEAK_PASSWORDS = frozenset(
+    [
+        "postgres",
+        "postgresql",
+        "mysql",
+        "mariadb",
+        "root",
+        "admin",
+        "administrator",
+        "guest",
+        "user",
+        "username",
+        "password",
+        "passwd",
+        "pass",
+        "pwd",
+        "secret",
+        "changeme",
+        "change_me",
+        "example",
+        "test",
+        "testing",
+        "demo",
+        "redis",
+        "mongo",
+        "mongodb",
+        "rabbitmq",
+        "default",
+        "none",
+        "null",
+        "public",
+        "anonymous",
+        "token",
+        "key",
+        "login",
+        "app",
+        "api",
+        "db",
+        "database",
+        "server",
+        "host",
+        "local",
+        "localhost",
+        "hidden",
+        "xxx",
+        "xxxx",
+        "yyy",
+        "foo",
+        "bar",
+        "baz",
+        "string",
+        "pass123",
+        "mypassword",
+        "yourpassword",
+        "your_password",
+        "your-password",
+        "my-password",
+        "my_password",
+        "db_password",
+        "dbpassword",
+        "sa",
+        "oracle",
+        "credentials",
+        "credential",
+    ]
+)
+_CODE_WORDS = frozenset(
+    [
+        "none",
+        "null",
+        "nil",
+        "undefined",
+        "true",
+        "false",
+        "string",
+        "str",
+        "int",
+        "integer",
+        "bool",
+        "boolean",
+        "bytes",
+        "float",
+        "number",
+        "object",
+        "any",
+        "text",
+        "varchar",
+        "optional",
+        "required",
+        "self",
+        "this",
+        "none;",
+        "null;",
+        "type",
+        "var",
+        "let",
+        "const",
+        "new",
+        "return",
+        "await",
+        "async",
+        "function",
+        "lambda",
+        "def",
+        "class",
+        "import",
+        "export",
+        "static",
+        "void",
+        "char",
+        "enum",
+        "struct",
+        "sensitive",
+        "value",
+        "default",
+        "env",
+        "secret",
+        "password",
+    ]
+)
+_MASKED = re.compile(r"(.)\1{3,}|\.{3}|…|\*{3}|•{3}|[xX]{4,}|(?:x[-_]?){6,}|0{8,}|#{4,}|_{4,}", re.S)
+_CODE_START = re.compile(
+    r"\$[\w{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|process\.env|os\.(?:environ|getenv)|env\.|ENV\[|"
+    r"secrets?\.[A-Za-z_]|vars?\.[A-Za-z_]|import\.meta|System\.getenv|getenv|self\.|this\.|\[(?:REDACTED|WITHHELD)|"
+    r"data\.|local\.|module\.|config\.|settings\.|options\.|params\.|args\.|vault:|arn:|ref\+|op://|!\w|&\w+$|@\w+$|"
+    r"base64:$|\\[$]"
+)
+_CALL = re.compile(r"[A-Za-z_][\w.:>-]*[(\[]")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*[;,]?")
+_PATH = re.compile(r"(?:~|\.{1,2})?/(?:[\w.@+-]+/)+[\w.@+-]*$|[A-Za-z]:\\|(?:[\w.-]+/){2,}[\w-]+\.\w{1,5}$|file:")
+_URL = re.compile(r"[a-z][a-z0-9+.-]{1,15}://")
+_VERSION_OR_DATE = re.compile(r"v?\d+(?:[.\-/:T ]\d+){1,7}(?:Z|[a-z]\w{0,8})?$|[\d.,:/-]+$")
+
+
+def entropy(text: str) -> float:
+    """Shannon entropy in bits per character with the Miller-Madow correction for short strings."""
+    if not text:
+        return 0.0
+    total = len(text)
+    counts = Counter(text).values()
+    plain = -sum(n / total * math.log2(n / total) for n in counts)
+    return plain + (len(counts) - 1) / (2 * total * math.log(2))
+
+
+def pair_share(letters: str) -> float:
+    """Share of neighbouring letters that are common pairs of English: about 0.9 in words, 0.28 in random letters."""
+    low = letters.lower()
+    if len(low) < 2:
+        return 1.0
+    return sum(low[i : i + 2] in _COMMON_PAIRS for i in range(len(low) - 1)) / (len(low) - 1)
+
+
+@lru_cache(4096)
+def word_share(text: str) -> float:
+    """Share of the string that is made of word-like letter pieces (camelCase and snake_case are cut into words)."""
+    if not text:
+        return 0.0
+    covered = 0
+    for piece in _PIECE.findall(text):
+        size = len(piece)
+        if (size >= 4 and pair_share(piece) >= 0.65) or (size == 3 and pair_share(piece) >= 0.9 and len(text) < 24):
+            covered += size
+    return covered / len(text)
+
+
+def is_hex(text: str) -> bool:
+    return _HEX.fullmatch(text) is not None
+
+
+def is_uuid(text: str) -> bool:
+    return _UUID.fullmatch(text) is not None
+
+
+def looks_random(text: str, least: int = 10) -> bool:
+    """True for what a generator made: enough characters, mixed, no words, high entropy for its length.
+
+    Digits alone, words, identifiers and dates are not random; lower-case hex is when it is long enough.
+    """
+    size = len(text)
+    if size < least:
+        return False
+    letters = sum(c.isalpha() for c in text)
+    digits = sum(c.isdigit() for c in text)
+    if not letters:
+        return False
+    words = word_share(text)
+    if words >= 0.5:
+        return False
+    distinct = len(set(text))
+    if distinct < min(8, size // 2 + 1) or _MASKED.search(text):
+        return False
+    bits = entropy(text)
+    if is_hex(text):
+        return digits >= 2 and bits >= (2.6 if size < 24 else 3.0)
+    core = re.sub(r"[^A-Za-z0-9]", "", text)
+    if len(core) < size * 0.7:
+        return False
+    upper = sum(c.isupper() for c in core)
+    lower = letters - upper
+    if bits < min(3.9, 1.0 + 0.5 * math.log2(size) * 1.1):
+        return False
+    if digits:
+        changes = sum(core[i].isdigit() != core[i + 1].isdigit() for i in range(len(core) - 1))
+        return changes >= 2 and digits >= max(1, size // 24) and (words < 0.35 or changes >= 5)
+    if upper and lower:
+        turns = sum(core[i].islower() != core[i + 1].islower() for i in range(len(core) - 1))
+        return turns >= size * 0.28 and words < 0.3
+    return size >= 16 and pair_share(core) < 0.45
+
+
+def is_placeholder(value: str) -> bool:
+    """True for what stands in examples in the place of a secret: `<key>`, `${VAR}`, `your-key-here`, `xxxx`, masks."""
+    if not value or _CODE_START.match(value) or "${" in value or "{{" in value:
+        return True
+    low = value.lower()
+    if "[redacted" in low or "[withheld" in low:
+        return True
+    if low.endswith(("example", "examplekey", "_here", "-here")):
+        return True
+    if len(set(value)) <= 3 and not value.isdigit():
+        return True
+    masked = _MASKED.search(value)
+    if masked and (len(value) < 24 or word_share(_MASKED.sub("", value)) > 0.5 or len(_MASKED.sub("", value)) < 14):
+        return True
+    words = [w for w in re.split(r"[^a-z0-9]+", low) if w]
+    return bool(words) and all(w in _PLACEHOLDER_WORDS or len(w) == 1 or set(w) == {"x"} for w in words)
+
+
+def is_code(value: str) -> bool:
+    """True for an unquoted value that is an expression: a call, a dotted name, a keyword, a path, a URL."""
+    low = value.lower().rstrip(";,")
+    return (
+        low in _CODE_WORDS
+        or _CALL.match(value) is not None
+        or (_IDENTIFIER.fullmatch(value) is not None and (word_share(value) > 0.5 or not any(map(str.isdigit, value))))
+    )
+
+
+def is_reference(value: str) -> bool:
+    """True for what only points somewhere: a path, a URL without credentials, a date, a version, a plain number."""
+    return (
+        _URL.match(value) is not None or _PATH.match(value) is not None or _VERSION_OR_DATE.fullmatch(value) is not None
+    )
+
+
+def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
+    """Verdict on the value of a `key`, `token` or `secret` name. `strong`: the name can hardly mean anything else."""
+    if len(value) < (8 if strong else 16) or is_placeholder(value) or is_reference(value):
+        return False
+    if any(c in value for c in " \t\n"):
+        return False
+    if not quoted and is_code(value) and not looks_random(value, 16):
+        return False
+    if is_uuid(value):
+        return strong
+    if looks_random(value, 10 if strong else 16):
+        return strong or not is_hex(value) or len(value) >= 32
+    if not strong:
+        return False
+    has_digit = any(c.isdigit() for c in value)
+    has_letter = any(c.isalpha() for c in value)
+    mixed = has_digit and has_letter and word_share(value) < 0.6 and entropy(value) >= 2.5
+    return mixed and len(value) >= 10 and not re.search(r"[()\[\]{}<>]", value)
+
+
+def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
+    """Verdict on the value of a password name: six characters with a digit or a symbol, or random letters."""
+    size = len(value)
+    if size < (4 if quoted else 6) or size > 256 or is_placeholder(value) or value.lower() in WEAK_PASSWORDS:
+        return False
+    if _URL.match(value) or _PATH.match(value):
+        return False
+    if not quoted and (is_code(value) or re.match(r"[\w.]+\(.*", value)):
+        return False
+    digit = any(c.isdigit() for c in value)
+    symbol = any(not c.isalnum() and c not in "_-. /:," for c in value)
+    if " " in value:
+        return quoted and digit and symbol and size <= 64
+    letters = any(c.isalpha() for c in value)
+    if prose:
+        return (digit and letters) or (symbol and (digit or letters) and value[-1:] not in "?!") or looks_random(value)
+    if digit and letters:
+        return not _VERSION_OR_DATE.fullmatch(value)
+    if digit:
+        return quoted and size >= 6 and not re.fullmatch(r"[\d.,:/-]+[./:-][\d.,:/-]*", value)
+    if symbol:
+        return letters and not re.fullmatch(r"[\W_]*[A-Za-z]+[\W_]{0,2}", value)
+    return size >= 8 and pair_share(value) < 0.45
+
+
+def secret_enough(body: str) -> bool:
+    """Verdict on the variable part of a vendor token: anything but a placeholder, a word phrase or a pattern."""
+    if len(set(body)) < min(6, max(3, len(body) // 3)):
+        return False
+    if is_placeholder(body) and not looks_random(body, 16):
+        return False
+    if entropy(body) < (2.2 if len(body) < 20 else 2.7):
+        return False
+    share = word_share(body)
+    return share < 0.55 or (share < 0.75 and sum(c.isdigit() for c in body) >= len(body) / 6)
