@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from palace_pipeline.exports import chatgpt, claude
+from palace_pipeline.exports import chatgpt, claude, claude_code, codex
 from palace_pipeline.exports.base import Head, Reader
 
 READERS: list[Reader] = [
     # more special shapes first
     chatgpt.READER,
     claude.READER,
+    claude_code.READER,
+    codex.READER,
 ]
 
 

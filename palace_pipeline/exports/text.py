@@ -49,7 +49,9 @@ def decode(data: bytes) -> str | None:
 def json_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     r"""(line number from 1, line without its end) of JSONL: split at `\n` only, NULs, `\r`, BOM and blanks stripped.
 
-    Blank lines are left out. A line over `MAX_LINE_BYTES` comes as b"" (the caller counts it); its rest is read past.
+    Blank lines are left out. A line of nothing but NULs (a crash leaves such blocks) comes as b"\0", which no parser
+    takes, so it is counted as damage. A line over `MAX_LINE_BYTES` comes as b"" (the caller counts it); its rest is
+    read past.
     """
     number = 0
     while line := stream.readline(MAX_LINE_BYTES + 1):
@@ -61,9 +63,10 @@ def json_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
             continue
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
-        line = line.strip(b"\0 \t\r\n")
-        if line:
-            yield number, line
+        if record := line.strip(b"\0 \t\r\n"):
+            yield number, record
+        elif b"\0" in line:
+            yield number, b"\0"
 
 
 def parse_json(data: bytes | str) -> object:

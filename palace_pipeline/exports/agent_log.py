@@ -1,0 +1,137 @@
+"""What the logs of coding agents have in common: damaged JSON lines, tool arguments, inline images, odd names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from palace_pipeline.exports.base import Member, Report
+from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.exports.text import clean_text, json_lines, parse_json
+from palace_pipeline.model import Attachment
+
+Record = dict[str, Any]
+
+_RECORD_START = re.compile(rb'\{"(?:timestamp|type|parentUuid|uuid|sessionId|ordinal)"')
+_SALVAGE_TRIES = 8
+_PLAIN_NAME = re.compile(r"[\w.:/<>-]{1,60}", re.ASCII)
+_DATA_URL = re.compile(r"data:([\w.+/-]*)[^,]{0,100},", re.ASCII)
+
+
+def records(member: Member, report: Report, is_whole: Callable[[Record], bool]) -> Iterator[tuple[int, Record]]:
+    """(line number, object) of every JSON line; damaged and odd lines are counted with their number and passed over.
+
+    A process that died while it wrote leaves a cut record with the next one glued to it: those pieces of a bad line
+    that are records by themselves (`is_whole`) are given. A file that cannot be read to its end gives what it has.
+    """
+    number = 0
+    try:
+        with member.open() as stream:
+            for number, line in json_lines(stream):
+                try:
+                    value = orjson.loads(line)
+                except orjson.JSONDecodeError:
+                    value = _slowly(line)
+                if type(value) is dict:
+                    yield number, value
+                elif not line:
+                    report.skip("line too long", f"line {number}", expected=False)
+                elif value is _NO_JSON:
+                    report.skip("damaged line", f"line {number}", expected=False)
+                    for piece in _salvaged(line, is_whole):
+                        yield number, piece
+                else:
+                    report.skip("line is no record", f"line {number}", expected=False)
+    except MemberError as error:
+        report.skip(str(error), f"after line {number}", expected=False, unit="file")
+
+
+_NO_JSON = object()
+
+
+def _slowly(line: bytes) -> object:
+    """The value of a line that the strict parser refuses (lone surrogates, NaN), or `_NO_JSON`."""
+    try:
+        return parse_json(line)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def _salvaged(line: bytes, is_whole: Callable[[Record], bool]) -> list[Record]:
+    starts = [match.start() for match in _RECORD_START.finditer(line) if match.start()]
+    for start in starts[-_SALVAGE_TRIES:]:
+        pieces = [_slowly(line[:start]), _slowly(line[start:])]
+        found = [piece for piece in pieces if isinstance(piece, dict) and is_whole(piece)]
+        if found:
+            return found
+    return []
+
+
+def count_unknown(report: Report, what: str, name: object) -> None:
+    """Note a name that no reader knows for the drift alarm; what does not look like a name is not repeated."""
+    shown = name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "(odd name)"
+    report.unknown[f"{what} {shown}"] += 1
+
+
+def text_of(value: object) -> str:
+    """A string cleaned, or "" for anything else."""
+    return clean_text(value) if isinstance(value, str) else ""
+
+
+def name_of(value: object) -> str | None:
+    """A string that is not empty, cleaned and without outer blanks, or None."""
+    return clean_text(value).strip() or None if isinstance(value, str) else None
+
+
+def count_of(value: object) -> int:
+    """A number of tokens; anything that is none counts 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 48 else 0
+
+
+def arguments_text(value: object) -> str:
+    """The arguments of a tool call to read: `name: value` lines, so that text keeps its lines; other values as JSON."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return "\n".join(f"{clean_text(str(name))}: {_argument(inner)}" for name, inner in value.items())
+    return "" if value is None else _as_json(value)
+
+
+def _argument(value: object) -> str:
+    return clean_text(value) if isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # lone surrogates, numbers of more than 64 bits, more than 254 levels
+        try:
+            return clean_text(json.dumps(value, ensure_ascii=False))
+        except RecursionError:
+            return "(nested too deeply)"
+
+
+def inline_file(media_type: object, data: object, name: object = None) -> Attachment:
+    """An attachment for base64 data inside a log: type and size stay, the data does not."""
+    size = None
+    if isinstance(data, str):
+        size = len(data) * 3 // 4 - data[-2:].count("=")
+    return Attachment(name=name_of(name), type=name_of(media_type), size=size)
+
+
+def url_file(url: object) -> Attachment:
+    """An attachment for an image URL: a `data:` URL gives type and size, any other its file name."""
+    if not isinstance(url, str):
+        return Attachment(type="image")
+    if match := _DATA_URL.match(url):
+        return inline_file(match[1] or "image", url[match.end() :])
+    return Attachment(name=name_of(url.split("?", 1)[0].rsplit("/", 1)[-1]), type="image")
+
+
+def base_name(path: str) -> str:
+    """The last part of a path of any system."""
+    return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
