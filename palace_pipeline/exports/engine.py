@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from palace_pipeline.exports import names
 from palace_pipeline.exports.base import Head, Member, Reader, Report
 from palace_pipeline.exports.detect import head_of
 from palace_pipeline.exports.registry import reader_for
-from palace_pipeline.exports.splitter import MAX_ELEMENT_BYTES, ArrayCut, split_array
+from palace_pipeline.exports.splitter import MAX_ELEMENT_BYTES, ArrayCut, split_array, whole_values
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import json_lines, parse_json
 from palace_pipeline.model import Conversation
@@ -70,7 +71,11 @@ def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
 
 
 def elements_of(member: Member, head: Head, report: Report) -> Iterator[Element]:
-    """The raw elements of a member, in order. What cannot be taken is counted in `report`."""
+    """The raw elements of a member, in order. What cannot be taken is counted in `report`.
+
+    Of an array that is cut the last element comes too, as far as it goes: `read_one` then says that it is damaged.
+    """
+    count = 0
     try:
         with member.open() as stream:
             if head.shape == "jsonl":
@@ -81,8 +86,11 @@ def elements_of(member: Member, head: Head, report: Report) -> Iterator[Element]
                 yield Element(0, raw if len(raw) <= MAX_ELEMENT_BYTES else None, "")
             else:
                 for index, raw in split_array(stream, head.wrapped):
+                    count = index + 1
                     yield Element(index, raw or None, f"{head.wrapped or ''}[{index}]")
     except ArrayCut as cut:
+        if cut.rest:
+            yield Element(count, cut.rest, f"{head.wrapped or ''}[{count}]")
         report.skip(f"cut or damaged: {cut}", expected=False, unit="file")
     except MemberError as error:
         report.skip(str(error), expected=False, unit="file")
@@ -94,11 +102,18 @@ def read_one(element: Element, member: Member, reader: Reader, report: Report) -
     if element.raw is None:
         report.skip("too large to be read", place, expected=False, unit="conversation")
         return []
+    raw = element.raw.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n")
     try:
-        value = parse_json(element.raw.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n"))
+        return _read_value(parse_json(raw), place, member, reader, report)
     except (ValueError, RecursionError):
         report.skip("damaged JSON", place, expected=False, unit="conversation")
-        return []
+    # What follows a lost quote or bracket was taken for a part of this element: find the good ones again.
+    values = (parse_json(piece) for piece in whole_values(raw))
+    known = (value for value in values if reader.detect(Head(member.path, "array", items=[value])))
+    return [found for value in known for found in _read_value(value, place, member, reader, report)]
+
+
+def _read_value(value: Any, place: str, member: Member, reader: Reader, report: Report) -> list[Conversation]:
     if value is None:
         report.skip("null in place of a conversation", place, expected=True, unit="conversation")
         return []

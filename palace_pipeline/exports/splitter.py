@@ -7,29 +7,40 @@ positions only, so that a 1 GB export on one line costs seconds and never its si
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-BLOCK_BYTES = 2 * 1024 * 1024
+from palace_pipeline.exports.text import parse_json
+
+BLOCK_BYTES = 1024 * 1024
 MAX_ELEMENT_BYTES = 1024 * 1024 * 1024
 """A longer element is given as b"" (the caller counts it), so that a lost bracket cannot take all memory."""
 
-_QUOTE, _BACKSLASH, _OPEN, _CLOSE, _COMMA = 0x22, 0x5C, b"[{", b"]}", b","
-_STRUCTURE = bytes(byte in b'"\\[]{}' for byte in range(256))
+_QUOTE, _COMMA = 0x22, b","
+_STRUCTURE = bytes(byte in b'"[]{}' for byte in range(256))
 _SPACE = b" \t\r\n\0"
 _LEADING = re.compile(rb"[ \t\r\n\x00]*")
 _KEY_TAIL_BYTES = 4096
+_MAX_STRAYS = 100
+_FIRST_KEY = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")')
 _PIECE = re.compile(rb'"(?:[^"\\]|\\.)*"?|[^",]+|,', re.DOTALL)
 
 Positions = npt.NDArray[np.int64]
 
 
 class ArrayCut(ValueError):
-    """The array does not end as it should; all whole elements before have been given. Its text names no content."""
+    """The array does not end as it should; all whole elements before have been given. Its text names no content.
+
+    `rest`: the element in which the file ended, as far as it goes (b"" if it ended elsewhere).
+    """
+
+    def __init__(self, why: str, rest: bytes = b"") -> None:
+        super().__init__(why)
+        self.rest = rest
 
 
 def split_array(
@@ -56,9 +67,63 @@ def split_array(
         block, start = stream.read(block_bytes), 0
     if not walk.ended:
         yield from walk.rest()
-        raise ArrayCut("the file has no such array" if walk.wanted is not None else "the file ends inside the array")
+        if walk.wanted is not None:
+            raise ArrayCut("the file has no such array")
+        raise ArrayCut("the file ends inside the array", b"".join(walk.parts) if walk.open else b"")
     if key is None and (walk.trailing.strip(_SPACE) or _has_more(stream, block_bytes)):
         raise ArrayCut("there is more after the end of the array")
+
+
+def whole_values(damaged: bytes, budget: int | None = None) -> Iterator[bytes]:
+    """Objects inside an element that does not parse and that look like its brothers: they begin with the same key.
+
+    A lost quote or bracket makes a splitter take all that follows for one element; this finds the good ones again. The
+    caller decides what they are worth. `budget`: bytes to scan at most (default: four times the element, and 64 MiB).
+    """
+    first = _FIRST_KEY.match(damaged)
+    if first is None:
+        return
+    left = budget if budget is not None else 4 * len(damaged) + 64 * 1024 * 1024
+    opener = re.compile(rb"[,\[\]}\s](?=\{\s*" + re.escape(first[1]) + rb"\s*:)")
+    at = 1
+    while left > 0 and (match := opener.search(damaged, at)) is not None:
+        start = match.end()
+        tail = _Tail(damaged, start)
+        found = next(_one_element(tail), None)
+        left -= tail.at - start
+        if found is None:
+            at = start
+            continue
+        try:
+            parse_json(found)
+        except (ValueError, RecursionError):
+            at = start
+            continue
+        yield found
+        at = start + len(found)
+
+
+class _Tail:
+    """A part of some bytes as the stream of an array that begins there."""
+
+    def __init__(self, data: bytes, start: int) -> None:
+        self._data, self.at, self._opened = data, start, False
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not self._opened:
+            self._opened = True
+            return b"["
+        piece = self._data[self.at : self.at + size]
+        self.at += len(piece)
+        return piece
+
+
+def _one_element(tail: _Tail) -> Iterator[bytes]:
+    try:
+        for _, raw in split_array(tail, None, 65536):  # pyright: ignore[reportArgumentType]
+            yield raw
+    except ArrayCut:
+        return
 
 
 def _first_block(stream: BinaryIO, block_bytes: int) -> tuple[bytes, int]:
@@ -85,56 +150,32 @@ class _Structure:
 
     def __init__(self) -> None:
         self.in_string = False
-        self.backslashes = 0
+        self.escape = False
 
     def feed(self, block: bytes, start: int = 0) -> tuple[Positions, npt.NDArray[np.int8]]:
         """Positions of the structural brackets from `start` on, and +1 (opens) or -1 (closes) for each."""
+        if self.escape:
+            block = b"_" + block[1:]
+        self.escape = False
+        if b"\\" in block:
+            # Left to right, so that of a run of backslashes the odd one stays; the length does not change.
+            block = block.replace(b"\\\\", b"__")
+            self.escape = block.endswith(b"\\")
+            block = block.replace(b'\\"', b"__")
         marks = np.frombuffer(block.translate(_STRUCTURE), dtype=np.bool_)
         at = np.flatnonzero(marks)
         if start:
             at = at[np.searchsorted(at, start) :]
         byte = np.frombuffer(block, dtype=np.uint8)[at]
         quote = byte == _QUOTE
-        slash = byte == _BACKSLASH
-        if self.backslashes or slash.any():
-            quote &= ~self._escaped(at, slash, len(block))
-        elif len(block) > start:
-            self.backslashes = 0
-        inside = (np.cumsum(quote) + self.in_string) & 1
+        inside = np.bitwise_xor.accumulate(quote) if len(quote) else quote
+        if self.in_string:
+            inside = ~inside
         if len(inside):
             self.in_string = bool(inside[-1])
-        bracket = ~(byte == _QUOTE) & ~slash & (inside == 0)
+        bracket = ~(quote | inside)
         found = byte[bracket]
         return at[bracket], np.where((found & 0x06) == 0x02, 1, -1).astype(np.int8)
-
-    def _escaped(self, at: Positions, slash: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.bool_]:
-        """For each marked byte: does an odd number of backslashes stand right before it?"""
-        count = len(at)
-        numbers = np.arange(count)
-        before = np.empty(count, dtype=bool)  # is the byte right before a backslash?
-        if count:
-            before[0] = False
-            before[1:] = slash[:-1] & (at[1:] == at[:-1] + 1)
-        # Length of the run of backslashes that ends right before each marked byte.
-        begins = slash & ~before
-        run_start = np.maximum.accumulate(np.where(begins, numbers, -1))
-        length = np.where(before, numbers - run_start, 0)
-        if count:
-            length[slash] = np.where(before[slash], numbers[slash] - run_start[slash], 0)
-        carried = self.backslashes
-        if carried and count and at[0] == 0:
-            # The first run continues the one that ended the block before (or the first quote follows it).
-            first_run = numbers == np.cumsum(before | (numbers == 0)) - 1
-            length[first_run] += carried
-        self.backslashes = self._trailing(at, slash, size)
-        return (length & 1) == 1
-
-    def _trailing(self, at: Positions, slash: npt.NDArray[np.bool_], size: int) -> int:
-        """How many backslashes end the block (with those carried over if the whole block is backslashes)."""
-        run = 0
-        while run < len(at) and slash[-1 - run] and at[-1 - run] == size - 1 - run:
-            run += 1
-        return run + self.backslashes if run == size else run
 
 
 @dataclass
@@ -152,25 +193,39 @@ class _Walk:
         self.parts: list[bytes] = []  # the open element, or the gap between two elements, as far as seen
         self.size = 0
         self.open = False
+        self.look_from = _KEY_TAIL_BYTES
+        self.strays = 0
 
     def feed(self, block: bytes, at: Positions, step: npt.NDArray[np.int8]) -> Iterator[tuple[int, bytes]]:
+        """The elements that end in this block. `at`, `step`: its brackets."""
+        done, cursor = 0, 0
+        while done is not None and not self.ended:
+            done, cursor = yield from self._run(block, at[done:], step[done:], cursor, done)
+        if self.ended:
+            return
+        self._keep(block[cursor:])
+        if self.wanted is not None:
+            self.parts = [b"".join(self.parts)[-_KEY_TAIL_BYTES:]]
+        elif not self.open and self.size > self.look_from:
+            yield from self._gap(b"", whole=False)
+            # What is left is one long scalar: look again when it has doubled, not with every block.
+            self.look_from = max(_KEY_TAIL_BYTES, 2 * self.size)
+
+    def _run(
+        self, block: bytes, at: Positions, step: npt.NDArray[np.int8], cursor: int, done: int
+    ) -> Generator[tuple[int, bytes], None, tuple[int | None, int]]:
+        """Walks brackets until the level changes: (how many brackets of the block are then behind, or None; where)."""
         depth = self.depth + np.cumsum(step, dtype=np.int64)
-        cursor = 0
         for number in self._turns(depth, step):
             place, after = int(at[number]), int(depth[number])
             opens = step[number] > 0
             if opens and after == self.level + 1 and self.wanted is not None:
-                if self._finds(block[cursor:place], block[place : place + 1]):
-                    self.wanted, self.level = None, after
-                    self._drop()
-                    cursor = place + 1
-                    self.depth = after
-                    # The array's own inside lies one level deeper: look at the rest of the block anew.
-                    rest = number + 1
-                    moved = at[rest:] - cursor
-                    yield from self.feed(block[cursor:], moved, step[rest:])
-                    return
+                found = self._finds(block[cursor:place], block[place : place + 1])
                 cursor = place
+                if found:
+                    # The array's own inside lies one level deeper: look at the rest of the block anew.
+                    self.wanted, self.level, self.depth = None, after, after
+                    return done + number + 1, place + 1
             elif opens and after == self.level:
                 cursor = place + 1  # the array itself
             elif opens and after == self.level + 1:
@@ -185,14 +240,16 @@ class _Walk:
             elif not opens and after == self.level - 1:
                 if self.wanted is None:
                     yield from self._gap(block[cursor:place])
-                    self.ended, self.trailing = True, block[place + 1 :]
-                return
+                if self.wanted is None and block[place : place + 1] != b"]" and self.strays < _MAX_STRAYS:
+                    # A bracket too many: the element before is damaged, the array goes on.
+                    self.strays += 1
+                    self.depth = self.level
+                    return done + number + 1, place + 1
+                self.ended, self.trailing = self.wanted is None, block[place + 1 :]
+                self.depth = after
+                return None, place + 1
         self.depth = int(depth[-1]) if len(depth) else self.depth
-        self._keep(block[cursor:])
-        if self.wanted is not None:
-            self.parts = [b"".join(self.parts)[-_KEY_TAIL_BYTES:]]
-        elif not self.open and self.size > _KEY_TAIL_BYTES:
-            yield from self._gap(b"", whole=False)
+        return None, cursor
 
     def _turns(self, depth: Positions, step: npt.NDArray[np.int8]) -> list[int]:
         """Numbers of the brackets that begin or end an element or the array."""
