@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from palace_pipeline.exports import chatgpt, claude, claude_code, codex
+from palace_pipeline.exports import (
+    chatgpt,
+    claude,
+    claude_code,
+    codex,
+    markdown_chat,
+    messages,
+    notes,
+    quotes,
+    slack,
+)
 from palace_pipeline.exports.base import Head, Reader
 
 READERS: list[Reader] = [
-    # more special shapes first
-    chatgpt.READER,
-    claude.READER,
+    # Shapes that are surely of one product come first, lists of turns that many write later, and text last: every text
+    # is a note if it is nothing else.
     claude_code.READER,
     codex.READER,
+    chatgpt.READER,
+    claude.READER,
+    slack.READER,
+    *messages.READERS,
+    quotes.READER,
+    markdown_chat.READER,
+    notes.READER,
 ]
 
 
