@@ -185,11 +185,8 @@ class Chunk:
 
 def short_hash(*parts: str, length: int = 16) -> str:
     """First `length` hex digits of sha256 over length-prefixed parts (so that ('ab','c') and ('a','bc') differ)."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    digest = hashlib.sha256(b"".join([b"%d:%b" % (len(data), data) for data in encoded]))
     return digest.hexdigest()[:length]
 
 

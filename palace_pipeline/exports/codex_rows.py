@@ -34,7 +34,6 @@ from palace_pipeline.model import Attachment, Kind, Message, Role
 Source = Literal["event", "item"]
 
 _TWIN_WITHIN = timedelta(seconds=60)
-_BLANKS = re.compile(r"\s+")
 _OTHER: dict[Source, Source] = {"event": "item", "item": "event"}
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 _QUIET_ITEMS = frozenset(
@@ -154,7 +153,7 @@ class Transcript:
         self, source: Source, role: Role, text: str, when: datetime | None, files: list[Attachment]
     ) -> _Said | None:
         """A new row, or None if the other source has said it already."""
-        key = _BLANKS.sub("", text)
+        key = "".join(text.split())
         twin = self._twin(source, role, key, when)
         if twin is not None:
             twin.matched = True
@@ -185,7 +184,7 @@ class Transcript:
         text = text.strip()
         if not text:
             return
-        key = _BLANKS.sub("", text)
+        key = "".join(text.split())
         if once is not None and self._twin(once, "system", key, when) is not None:
             return
         row = Message("", "system", text, "system", created_at=when, hidden_reason=reason)

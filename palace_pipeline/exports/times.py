@@ -13,6 +13,7 @@ _MILLISECONDS_FROM = 1e11
 _MICROSECONDS_FROM = 1e14
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NAIVE = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d+)?")
+_LONGEST_USUAL = len("2026-03-14T10:00:00.000000Z")
 _EXCESS_DIGITS = re.compile(r"(\.\d{6})\d+")
 
 
@@ -23,16 +24,16 @@ def parse_instant(value: Any) -> datetime | None:
     offset or `Z`, and MongoDB's `{"$date": …}`. A text without an offset is not an instant: see `parse_naive`.
     Zero, negative and absurd times (before 1990, after 2200) are unknown times.
     """
-    if isinstance(value, dict):
-        inner: Any = value.get("$date", value.get("$numberLong"))  # pyright: ignore[reportUnknownVariableType]
-        return parse_instant(inner) if inner is not value else None
-    if isinstance(value, bool) or value is None:
-        return None
     if isinstance(value, str):
         text = value.strip()
         if _NUMBER.fullmatch(text):
             return _from_number(float(text), text)
         return _from_iso(text)
+    if isinstance(value, dict):
+        inner: Any = value.get("$date", value.get("$numberLong"))  # pyright: ignore[reportUnknownVariableType]
+        return parse_instant(inner) if inner is not value else None
+    if isinstance(value, bool) or value is None:
+        return None
     if isinstance(value, int | float):
         return _from_number(float(value), str(value))
     return None
@@ -56,7 +57,7 @@ def _from_number(number: float, text: str) -> datetime | None:
 
 def _from_iso(text: str) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(_EXCESS_DIGITS.sub(r"\1", text))
+        moment = datetime.fromisoformat(_EXCESS_DIGITS.sub(r"\1", text) if len(text) > _LONGEST_USUAL else text)
         return _plausible(moment.astimezone(UTC)) if moment.tzinfo is not None else None
     except (ValueError, OverflowError):
         return None
