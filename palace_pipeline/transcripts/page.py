@@ -1,0 +1,390 @@
+"""One conversation as a Markdown page, and back.
+
+Message text stands on the page as it was written, so that `grep` and people find it. What makes the way back exact is
+a comment line before each message, which carries a token that occurs in no text of the conversation: whatever a text
+holds (front matter, headings, fences, comments, a page of this archive), it cannot end or begin a message.
+
+    ---                              front matter: facts for people and tools; `tags`, `aliases` and any further
+    type: conversation               property belong to the user
+    ---
+
+    # Title
+
+    ChatGPT · 12 messages · times in UTC
+
+    <!-- palace:1a2b3c4d {"role":"user","id":"…","at":"2024-05-03T14:22:31.5Z"} -->
+    ### 2024-05-03 14:22 · You
+
+    text as written
+
+    <!-- palace:1a2b3c4d {"role":"tool","kind":"tool_call","tool":"search"} -->
+    > [!tool]- Tool call: search     a folded callout in Obsidian, a quotation elsewhere; a quotation contains
+    >                                whatever fence or tag its text leaves open
+    > ```
+    > arguments
+    > ```
+
+    <!-- palace:1a2b3c4d end -->
+
+    ## Notes
+
+    the user's own
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, cast, get_args
+
+import orjson
+
+from palace_pipeline.model import (
+    DOCUMENT_PROVIDERS,
+    ROLES,
+    VISIBLE_ROLES,
+    Attachment,
+    Citation,
+    Conversation,
+    Kind,
+    Message,
+    Origin,
+    page_hash,
+    short_hash,
+)
+from palace_pipeline.transcripts import front_matter
+from palace_pipeline.transcripts.page_parts import (
+    MARK,
+    NOBODYS,
+    Takeover,
+    UserParts,
+    open_page,
+    seal,
+    take_over,
+    text_of,
+)
+from palace_pipeline.transcripts.page_path import page_folder, page_name, slug
+from palace_pipeline.transcripts.page_tail import closing_lines, link_lines, links_of, one_line
+
+__all__ = ["PAGE_RECIPE", "PageError", "PageHead", "ParsedPage", "Takeover", "UserParts"]
+__all__ += ["page_folder", "page_name", "parse", "render", "slug", "take_over"]
+
+PAGE_RECIPE = 1
+"""Raise it when the same rows give another page: pages are then written again."""
+
+_LABELS = {
+    "chatgpt": "ChatGPT",
+    "claude": "Claude",
+    "claude-code": "Claude",
+    "codex": "Codex",
+    "gemini": "Gemini",
+    "gemini-cli": "Gemini",
+    "ai-studio": "Gemini",
+    "grok": "Grok",
+    "grok-cli": "Grok",
+    "deepseek": "DeepSeek",
+    "mistral": "Mistral",
+    "perplexity": "Perplexity",
+    "vscode-copilot": "Copilot",
+    "copilot-cli": "Copilot",
+}
+_CHAT_LINKS = {"chatgpt": "https://chatgpt.com/c/", "claude": "https://claude.ai/chat/"}
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FOLDED = {"tool_call": "Tool call", "tool_result": "Tool result", "thinking": "Thinking", "system": "System"}
+_KINDS = get_args(Kind)
+
+
+class PageError(ValueError):
+    """The text is no page that can be read back; the message says what is missing and quotes nothing."""
+
+
+@dataclass(slots=True, frozen=True)
+class PageHead:
+    """What a page says of its conversation beside the rows. `redactions`: number of masked places."""
+
+    day: date
+    dated: bool = True
+    wing: str | None = None
+    rooms: tuple[str, ...] = ()
+    redactions: int = 0
+    source_sha256: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class ParsedPage:
+    """A page read back. `conversation` holds the rows the page shows, not branches left and hidden rows.
+
+    `intact`: nothing but the user's parts has changed since the page was written. `problems`: places that could not be
+    read, without content.
+    """
+
+    conversation: Conversation
+    head: PageHead
+    user: UserParts
+    intact: bool
+    problems: tuple[str, ...] = ()
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def render(conversation: Conversation, head: PageHead, user: UserParts = NOBODYS) -> str:
+    """The page of a redacted conversation. The same arguments give the same text, at any time and anywhere.
+
+    Shown are the rows of the active branch that the source does not hide: what people and models said in full, tool,
+    thinking and system rows folded. Line ends are LF.
+    """
+    rows = [m for m in conversation.messages if m.branch_active and m.hidden_reason is None]
+    token = _token(conversation, rows)
+    mark = f"\n{MARK}{token} "
+    out = ["\n# ", _heading(conversation, rows), "\n\n", _summary(conversation, rows), "\n"]
+    for message in rows:
+        text = message.text if "\r" not in message.text else message.text.replace("\r\n", "\n").replace("\r", "\n")
+        if message.role in VISIBLE_ROLES:
+            tail = [*closing_lines(text), *link_lines(message)] if text else link_lines(message)[1:]
+            out += (mark, _fields(message, len(tail)), " -->\n### ", _title(message, conversation.provider), "\n\n")
+            out += (text, "\n", *(f"{line}\n" for line in tail))
+        else:
+            tail = link_lines(message)
+            title = f"[!{message.role}]- {_title(message, conversation.provider)}"
+            lines = "\n".join([title, *_folded_text(message.role, text), *tail])
+            out += (mark, _fields(message, len(tail)), " -->\n> ", lines.replace("\n", "\n> "), "\n")
+    body = "".join(out)
+    values = _front(conversation, head, rows)
+    values["palace"] = f"{token} {seal(body, values)}"
+    values.update(tags=user.tags, aliases=user.aliases)
+    return f"---\n{front_matter.dump(values)}{user.extra}---\n{body}{mark}end -->\n\n## Notes\n{user.notes}"
+
+
+def _token(conversation: Conversation, rows: list[Message]) -> str:
+    texts = [m.text for m in rows if MARK in m.text]
+    token = page_hash(*conversation.key)
+    attempt = 0
+    while any(token in text for text in texts):
+        attempt += 1
+        token = short_hash(*conversation.key, str(attempt), length=8)
+    return token
+
+
+def _front(conversation: Conversation, head: PageHead, rows: list[Message]) -> dict[str, front_matter.Value]:
+    visible = [m for m in rows if m.role in VISIBLE_ROLES]
+    started, ended = _span(visible) if head.dated else (None, None)
+    model = conversation.model or next(iter(Counter(m.model for m in visible if m.model).most_common(1)), (None,))[0]
+    values: dict[str, front_matter.Value] = {
+        "type": "conversation",
+        "provider": conversation.provider,
+        "conversation_id": conversation.conversation_id,
+        "title": conversation.title,
+        "date": head.day,
+        "started_at": started,
+        "ended_at": ended,
+        "message_count": len(visible),
+        "model": model,
+        "wing": head.wing,
+        "rooms": head.rooms,
+        "redactions": head.redactions,
+        "source_sha256": head.source_sha256,
+    }
+    if not head.dated:
+        values["dated"] = False
+    if conversation.origin != "person":
+        values["origin"] = conversation.origin
+    if conversation.provider in _CHAT_LINKS and _UUID.fullmatch(conversation.conversation_id):
+        values["chat_link"] = _CHAT_LINKS[conversation.provider] + conversation.conversation_id
+    return values
+
+
+def _span(visible: list[Message]) -> tuple[datetime | None, datetime | None]:
+    """First and last instant; naive times only if there is no instant."""
+    times = [m.created_at for m in visible if m.created_at] or [
+        datetime.fromisoformat(m.local_time) for m in visible if m.local_time
+    ]
+    return (min(times), max(times)) if times else (None, None)
+
+
+def _heading(conversation: Conversation, rows: list[Message]) -> str:
+    first = next((m.text for m in rows if m.role == "user" and m.text.strip()), "")
+    return one_line(conversation.title or "", 200) or one_line(first, 80) or "Untitled"
+
+
+def _summary(conversation: Conversation, rows: list[Message]) -> str:
+    visible = [m for m in rows if m.role in VISIBLE_ROLES]
+    parts = [_LABELS.get(conversation.provider, conversation.provider)]
+    parts.append("1 message" if len(visible) == 1 else f"{len(visible)} messages")
+    if any(m.created_at for m in rows):
+        parts.append("times in UTC")
+    elif any(m.local_time for m in rows):
+        parts.append("times as written, without a zone")
+    return " · ".join(parts)
+
+
+def _title(message: Message, provider: str) -> str:
+    if message.created_at:
+        time = message.created_at.isoformat(" ")[:16]
+    else:
+        time = (message.local_time or "")[:16].replace("T", " ")
+    if message.role in VISIBLE_ROLES:
+        parts = [time, one_line(message.speaker or "", 80) or _label(message.role, provider)]
+    else:
+        label = _FOLDED.get(message.kind) or message.role.capitalize()
+        name = one_line(message.tool_name or message.speaker or "", 80)
+        parts = [f"{label}: {name}" if name else label, time]
+    if message.edited_at:
+        parts.append("edited")
+    return " · ".join(part for part in parts if part)
+
+
+def _label(role: str, provider: str) -> str:
+    if role == "user":
+        return "Document" if provider in DOCUMENT_PROVIDERS else "You"
+    return "Bot" if role == "bot" else _LABELS.get(provider, "Assistant")
+
+
+def _folded_text(role: str, text: str) -> list[str]:
+    if not text:
+        return []
+    if role != "tool":
+        return ["", text]
+    longest = max(map(len, re.findall("`{3,}", text)), default=2) if "```" in text else 2
+    fence = "`" * (longest + 1)
+    return ["", fence, text, fence]
+
+
+def _fields(message: Message, tail: int) -> str:
+    """The facts of a row as JSON that cannot end the comment it stands in. `tail`: lines after the text."""
+    values: dict[str, Any] = {"role": message.role}
+    if message.kind != _usual_kind(message.role):
+        values["kind"] = message.kind
+    values["id"] = message.message_id
+    for name, value in (
+        ("at", message.created_at),
+        ("local", message.local_time),
+        ("edited", message.edited_at),
+        ("speaker", message.speaker),
+        ("model", message.model),
+        ("tool", message.tool_name),
+    ):
+        if value is not None:
+            values[name] = value
+    if message.attachment:
+        values["files"] = [
+            {k: v for k in ("name", "type", "size", "ref") if (v := getattr(file, k)) is not None}
+            for file in message.attachment
+        ]
+    if tail:
+        values["tail"] = tail
+    text = orjson.dumps(values, option=orjson.OPT_UTC_Z).decode()
+    if "--" in text or ">" in text or "<" in text:
+        text = text.replace("--", "-\\u002d").replace("<", "\\u003c").replace(">", "\\u003e")
+    return text
+
+
+def _usual_kind(role: str) -> str:
+    return role if role in ("thinking", "system") else "text"
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> ParsedPage:
+    """The rows, head and user's parts of a page. Takes CRLF and a BOM. Raises PageError if it is no whole page."""
+    opened = open_page(text)
+    values = opened.values
+    if values is None or values.get("type") != "conversation":
+        raise PageError("no front matter of a conversation page")
+    if opened.body is None:
+        raise PageError("the comment lines between the messages are missing")
+    provider, conversation_id = values.get("provider"), values.get("conversation_id")
+    if not isinstance(provider, str) or not isinstance(conversation_id, str):
+        raise PageError("provider or conversation_id is missing in the front matter")
+    problems: list[str] = []
+    rows: list[Message] = []
+    parts = opened.body.split(f"\n{MARK}{opened.token} ")
+    for number, part in enumerate(parts[1:], start=1):
+        try:
+            rows.append(_row(part))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            problems.append(f"comment line {number} cannot be read")
+    origin: Any = values.get("origin")
+    conversation = Conversation(
+        provider,
+        conversation_id,
+        rows,
+        title=text_of(values, "title"),
+        model=text_of(values, "model"),
+        origin=origin if origin in get_args(Origin) else "person",
+    )
+    return ParsedPage(conversation, _head(values), opened.user, opened.intact, tuple(problems))
+
+
+def _head(values: dict[str, Any]) -> PageHead:
+    try:
+        return PageHead(
+            day=date.fromisoformat(str(values.get("date"))),
+            dated=values.get("dated") != "false",
+            wing=text_of(values, "wing"),
+            rooms=front_matter.texts(values.get("rooms")),
+            redactions=int(values.get("redactions") or 0),
+            source_sha256=front_matter.texts(values.get("source_sha256")),
+        )
+    except (ValueError, TypeError):
+        raise PageError("date, rooms, redactions or source_sha256 cannot be read in the front matter") from None
+
+
+def _row(part: str) -> Message:
+    """A message from its comment line's JSON and what follows it. Raises ValueError, TypeError or KeyError."""
+    facts, _, content = part.partition(" -->\n")
+    values: dict[str, Any] = orjson.loads(facts)
+    role, tail = values["role"], values.get("tail", 0)
+    kind = values.get("kind") or _usual_kind(role)
+    if role not in ROLES or kind not in _KINDS:
+        raise ValueError("role or kind")
+    text, tail_lines = _visible_text(content, tail) if role in VISIBLE_ROLES else _unfolded_text(content, role, tail)
+    return Message(
+        message_id=values.get("id", ""),
+        role=role,
+        kind=cast(Kind, kind),
+        text=text,
+        created_at=_instant(values.get("at")),
+        local_time=values.get("local"),
+        edited_at=_instant(values.get("edited")),
+        speaker=values.get("speaker"),
+        model=values.get("model"),
+        tool_name=values.get("tool"),
+        citations=[Citation(url, title) for url, title in links_of(tail_lines)] if tail_lines else [],
+        attachment=[Attachment(**file) for file in values["files"]] if "files" in values else [],
+    )
+
+
+def _instant(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value)
+
+
+def _visible_text(content: str, tail: int) -> tuple[str, list[str]]:
+    if content.startswith("### "):
+        content = content.partition("\n")[2]
+    return _without_tail(content.removeprefix("\n").removesuffix("\n"), tail)
+
+
+def _without_tail(content: str, tail: int) -> tuple[str, list[str]]:
+    if not tail:
+        return content, []
+    lines = content.rsplit("\n", tail)
+    return (lines[0], lines[1:]) if len(lines) > tail else ("", lines)
+
+
+def _unfolded_text(content: str, role: str, tail: int) -> tuple[str, list[str]]:
+    content = content.removesuffix("\n")
+    if content.startswith("> ") and content.count("\n> ") == content.count("\n"):
+        content = content[2:].replace("\n> ", "\n")
+    else:
+        # Somebody's editor took the blanks off the line ends, or unfolded it.
+        content = "\n".join(line.removeprefix(">").removeprefix(" ") for line in content.split("\n"))
+    content = content.partition("\n")[2]
+    text, tail_lines = _without_tail(content, tail)
+    text = text.removeprefix("\n")
+    if role == "tool" and text.startswith("```"):
+        text = text.partition("\n")[2].rpartition("\n")[0]
+    return text, tail_lines

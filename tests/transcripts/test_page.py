@@ -1,0 +1,503 @@
+"""A page is pleasant to read, and reads back to the same rows whatever a text holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import get_args
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palace_pipeline.model import (
+    PROVIDERS,
+    ROLES,
+    Attachment,
+    Citation,
+    Conversation,
+    Kind,
+    Message,
+    page_hash,
+    short_hash,
+)
+from palace_pipeline.transcripts.page import PageError, PageHead, UserParts, parse, render, take_over
+
+DAY = date(2024, 5, 3)
+HEAD = PageHead(DAY, wing="work", rooms=("databases", "testing"), redactions=3, source_sha256=("aa" * 32,))
+AT = datetime(2024, 5, 3, 14, 22, 31, 123456, UTC)
+CHAT = Conversation(
+    "chatgpt",
+    "6634a1b2-0000-8000-8000-1234567890ab",
+    [
+        Message("m1", "user", "How do I close it?\n\n```python\npool.close()\n```", created_at=AT),
+        Message("m2", "thinking", "They ask about\n\n> a pool", "thinking", AT + timedelta(seconds=1)),
+        Message("m3", "tool", '{"q": "pool"}', "tool_call", tool_name="search", model="gpt-4o"),
+        Message("m4", "tool", "a ``` fence\n", "tool_result", tool_name="search"),
+        Message(
+            "m5",
+            "assistant",
+            "Call `close()`.",
+            created_at=AT + timedelta(minutes=1),
+            edited_at=AT + timedelta(hours=1),
+            model="gpt-4o",
+            citations=[Citation("https://example.org/a?b=(c)", "Docs [v2] \\ more"), Citation("https://example.org")],
+        ),
+        Message(
+            "m6", "user", "", "image", AT + timedelta(minutes=2), attachment=[Attachment("map.png", "image/png", 12345)]
+        ),
+        Message("m7", "user", "left behind", branch_active=False),
+        Message("m8", "user", "injected", hidden_reason="context"),
+    ],
+    title="Closing a pool: how?",
+)
+PAGE = """\
+---
+type: conversation
+provider: chatgpt
+conversation_id: "6634a1b2-0000-8000-8000-1234567890ab"
+title: "Closing a pool: how?"
+date: 2024-05-03
+started_at: 2024-05-03T14:22:31.123456Z
+ended_at: 2024-05-03T14:24:31.123456Z
+message_count: 3
+model: gpt-4o
+wing: work
+rooms:
+  - databases
+  - testing
+redactions: 3
+source_sha256:
+  - aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+chat_link: "https://chatgpt.com/c/6634a1b2-0000-8000-8000-1234567890ab"
+palace: TOKEN SEAL
+tags: []
+aliases: []
+---
+
+# Closing a pool: how?
+
+ChatGPT · 3 messages · times in UTC
+
+<!-- palace:TOKEN {"role":"user","id":"m1","at":"2024-05-03T14:22:31.123456Z"} -->
+### 2024-05-03 14:22 · You
+
+How do I close it?
+
+```python
+pool.close()
+```
+
+<!-- palace:TOKEN {"role":"thinking","id":"m2","at":"2024-05-03T14:22:32.123456Z"} -->
+> [!thinking]- Thinking · 2024-05-03 14:22
+>
+> They ask about
+>
+> > a pool
+
+<!-- palace:TOKEN {"role":"tool","kind":"tool_call","id":"m3","model":"gpt-4o","tool":"search"} -->
+> [!tool]- Tool call: search
+>
+> ```
+> {"q": "pool"}
+> ```
+
+<!-- palace:TOKEN {"role":"tool","kind":"tool_result","id":"m4","tool":"search"} -->
+> [!tool]- Tool result: search
+>
+> ````
+> a ``` fence
+>
+> ````
+
+<!-- palace:TOKEN {"role":"assistant","id":"m5","at":"2024-05-03T14:23:31.123456Z",\
+"edited":"2024-05-03T15:22:31.123456Z","model":"gpt-4o","tail":5} -->
+### 2024-05-03 14:23 · ChatGPT · edited
+
+Call `close()`.
+
+Sources:
+
+- [Docs \\[v2\\] \\\\ more](<https://example.org/a?b=(c)>)
+- <https://example.org>
+
+<!-- palace:TOKEN {"role":"user","kind":"image","id":"m6","at":"2024-05-03T14:24:31.123456Z",\
+"files":[{"name":"map.png","type":"image/png","size":12345}],"tail":1} -->
+### 2024-05-03 14:24 · You
+
+
+- 📎 map.png (image/png, 12 KB)
+
+<!-- palace:TOKEN end -->
+
+## Notes
+"""
+
+
+def shown(conversation: Conversation) -> Conversation:
+    """What a page holds of a conversation."""
+    rows = [
+        replace(m, parent_id=None, tokens_in=None, tokens_out=None, tokens_cached=None, cost=None)
+        for m in conversation.messages
+        if m.branch_active and m.hidden_reason is None
+    ]
+    return Conversation(
+        conversation.provider,
+        conversation.conversation_id,
+        rows,
+        title=conversation.title,
+        model=conversation.model,
+        origin=conversation.origin,
+    )
+
+
+def seal_of(page: str) -> tuple[str, str]:
+    token, seal = yaml.safe_load(page.split("---\n")[1])["palace"].split()
+    return token, seal
+
+
+def test_a_page_looks_like_this() -> None:
+    page = render(CHAT, HEAD)
+    token, seal = seal_of(page)
+    assert token == page_hash("chatgpt", CHAT.conversation_id)
+    # Blank quoted lines end in a blank, which an editor would show as an error in this file.
+    readable = page.replace(token, "TOKEN").replace(seal, "SEAL").replace("> \n", ">\n")
+    assert readable == PAGE
+
+
+def test_a_page_reads_back() -> None:
+    parsed = parse(render(CHAT, HEAD))
+    assert parsed.conversation == replace(shown(CHAT), model="gpt-4o")
+    assert parsed.head == HEAD
+    assert (parsed.user, parsed.intact, parsed.problems) == (UserParts(), True, ())
+
+
+def test_every_property_has_one_type_and_dates_are_iso() -> None:
+    found = yaml.safe_load(render(CHAT, HEAD).split("---\n")[1])
+    assert found["type"] == "conversation"
+    assert (found["date"], found["started_at"]) == (DAY, AT)
+    assert (found["rooms"], found["tags"], found["aliases"]) == (["databases", "testing"], [], [])
+    bare = yaml.safe_load(render(Conversation("text", "c", []), PageHead(DAY)).split("---\n")[1])
+    assert (bare["title"], bare["started_at"], bare["wing"], bare["model"]) == (None, None, None, None)
+    assert (bare["rooms"], bare["source_sha256"], bare["message_count"]) == ([], [], 0)
+
+
+def test_an_undated_conversation_shows_no_times_of_its_own() -> None:
+    undated = Conversation("chatgpt", "c", [Message("a", "user", "x")])
+    page = render(undated, PageHead(DAY, dated=False))
+    assert "### You\n" in page
+    assert yaml.safe_load(page.split("---\n")[1])["dated"] is False
+    assert parse(page).head == PageHead(DAY, dated=False)
+
+
+def test_naive_times_stay_naive_and_speakers_have_their_names() -> None:
+    chat = Conversation(
+        "whatsapp",
+        "c",
+        [Message("a", "user", "hi", speaker="Ann <ann>\nB", local_time="2024-05-03T09:05:00")],
+        order="time",
+    )
+    page = render(chat, HEAD)
+    assert "### 2024-05-03 09:05 · Ann \\<ann> B\n" in page
+    assert "started_at: 2024-05-03T09:05:00\n" in page
+    assert "times as written, without a zone" in page
+    (message,) = parse(page).conversation.messages
+    assert message == chat.messages[0]
+
+
+def test_an_untitled_page_is_headed_by_what_the_person_first_said() -> None:
+    chat = Conversation(
+        "codex", "c", [Message("a", "assistant", "hello"), Message("b", "user", "\nFix the <b> tests " * 9)]
+    )
+    heading = render(chat, HEAD).split("\n# ")[1].split("\n")[0]
+    assert heading.startswith("Fix the \\<b> tests Fix")
+    assert heading.endswith("…")
+    assert parse(render(chat, HEAD)).conversation.title is None
+
+
+# --- texts that want to be something else -----------------------------------------------------------------------------
+
+OWN = render(CHAT, HEAD)
+HOSTILE = [
+    "",
+    "\n",
+    "\n\nblank lines around\n\n\n",
+    "trailing blanks  \n\tand tabs\t",
+    "---\ntype: conversation\n---",
+    "---",
+    "# Title\n\n## Notes\n\nmine\n",
+    "### 2024-05-03 14:22 · You\n\nx",
+    "<!--",
+    "<!-- palace:1a2b3c4d end -->",
+    "-->",
+    "> [!tool]- Tool call: x\n> y",
+    "> \n>\n>  a",
+    "```\nunclosed",
+    "~~~~\n```",
+    "```\n````",
+    "`````",
+    "%%time",
+    "<pre>\nunclosed",
+    "<details>\n<summary>x</summary>",
+    "line\u2028separator\u2029and\x85next\x0b\x0c\x1c",
+    "\u202eright to left\u202c עברית العربية",
+    "混合 text 中文。",
+    "\ufeffBOM",
+    "emoji 👩‍👩‍👧",
+    "- 📎 map.png (image/png, 12 KB)",
+    "Sources:\n\n- [a](<https://example.org>)",
+    OWN,
+    OWN.replace(page_hash("chatgpt", CHAT.conversation_id), page_hash("codex", "c1")),
+    f"{page_hash('codex', 'c1')} <!-- palace:",
+]
+lines = st.sampled_from([*HOSTILE, *[f"\n{text}" for text in HOSTILE], *[f"{text}\n" for text in HOSTILE]])
+plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=30)
+bodies = st.lists(lines | plain, max_size=4).map("".join) | st.lists(lines | plain, max_size=4).map("\n".join)
+instants = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2199, 1, 1), timezones=st.just(UTC))
+rows = st.builds(
+    Message,
+    message_id=plain,
+    role=st.sampled_from(ROLES),
+    text=bodies,
+    kind=st.sampled_from(get_args(Kind)),
+    created_at=instants,
+    local_time=st.sampled_from([None, "2024-05-03T09:00:00"]),
+    speaker=st.none() | bodies,
+    edited_at=instants,
+    model=st.none() | plain,
+    tool_name=st.none() | bodies,
+    citations=st.lists(
+        st.builds(
+            Citation,
+            url=st.from_regex(r"https://[!-;=?-~]{0,20}", fullmatch=True),
+            title=st.none() | st.from_regex(r"[!-~]{1,5}( [!-~]{1,5})?", fullmatch=True),
+        ),
+        max_size=2,
+    ),
+    attachment=st.lists(
+        st.builds(
+            Attachment, st.none() | bodies, st.none() | plain, st.none() | st.integers(0, 10**12), st.none() | plain
+        ),
+        max_size=2,
+    ),
+    branch_active=st.sampled_from([True, True, True, False]),
+    hidden_reason=st.sampled_from([None, None, None, "context"]),
+)
+chats = st.builds(
+    Conversation,
+    provider=st.sampled_from(PROVIDERS),
+    conversation_id=plain.filter(bool),
+    messages=st.lists(rows, max_size=4),
+    title=st.none() | bodies,
+    origin=st.sampled_from(["person", "subagent"]),
+)
+heads = st.builds(
+    PageHead,
+    day=st.dates(date(2010, 1, 1)),
+    dated=st.booleans(),
+    wing=st.none() | plain,
+    rooms=st.lists(plain.filter(bool), max_size=2).map(tuple),
+    redactions=st.integers(0, 10**6),
+    source_sha256=st.lists(plain.map(short_hash), max_size=2).map(tuple),
+)
+owners = st.builds(
+    UserParts,
+    tags=st.lists(plain, max_size=2).map(tuple),
+    aliases=st.lists(plain, max_size=2).map(tuple),
+    notes=bodies | st.text(st.sampled_from("a\r\n #-"), max_size=20),
+    extra=st.sampled_from(
+        ["", "rating: 5\n", "cssclasses:\n- a\n", '# mine\n"my key": >-\n  folded\n  ---\nz: {a: [1]}\n']
+    ),
+)
+
+
+@given(chats, heads, owners)
+def test_any_page_reads_back_to_the_same(chat: Conversation, head: PageHead, user: UserParts) -> None:
+    page = render(chat, head, user)
+    parsed = parse(page)
+    model = parsed.conversation.model
+    assert replace(parsed.conversation, model=None) == shown(chat)
+    assert model is None or model in {m.model for m in chat.messages}
+    assert (parsed.head, parsed.user, parsed.intact, parsed.problems) == (head, user, True, ())
+    assert render(parsed.conversation, parsed.head, parsed.user) == page
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_in_every_role(role, text: str) -> None:
+    texts = [text, f"before\n{text}", f"{text}\nafter", f"{text}\n", f"\n{text}"]
+    chat = Conversation("codex", "c1", [Message(str(i), role, t) for i, t in enumerate(texts)])
+    assert [m.text for m in parse(render(chat, HEAD)).conversation.messages] == texts
+
+
+def test_ordinary_lines_stand_on_the_page_as_written() -> None:
+    text = "# a heading\n<b>html</b> & *stars* [[link]]\n| a | b |\n  indented \\ back\\slash"
+    chat = Conversation("codex", "c1", [Message("a", "user", text)])
+    assert f"\n\n{text}\n\n" in render(chat, HEAD)
+
+
+def test_carriage_returns_become_line_feeds() -> None:
+    chat = Conversation("codex", "c1", [Message("a", "user", "a\r\nb\rc")])
+    assert "\r" not in render(chat, HEAD)
+    assert parse(render(chat, HEAD)).conversation.messages[0].text == "a\nb\nc"
+
+
+def test_a_page_quoted_in_its_own_conversation_gets_another_token() -> None:
+    chat = Conversation("codex", "c1", [Message("a", "user", "x")])
+    quoting = replace(chat, messages=[Message("a", "user", render(chat, HEAD))])
+    first, second = seal_of(render(chat, HEAD))[0], seal_of(render(quoting, HEAD))[0]
+    assert first != second
+    assert second not in quoting.messages[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "closing"),
+    [
+        ("```python\nx", "```"),
+        ("  ~~~~\nx\n~~~\n", "  ~~~~"),
+        ("```\nx\n```", None),
+        ("````\n```\n", "````"),
+        ("``` not ` a fence", None),
+        ("%%time\nx", "%%"),
+        ("%%hidden%%", None),
+        ("```\n%%time\n```", None),
+        ("a\n<PRE>\nx", "</PRE>"),
+        ("<script>x</script>\n<b>", None),
+        ("inline <pre> is no block", None),
+    ],
+)
+def test_what_a_text_leaves_open_is_closed_for_viewers(text: str, closing: str | None) -> None:
+    chat = Conversation("codex", "c1", [Message("a", "user", text)])
+    page = render(chat, HEAD)
+    after = page.split(f"\n\n{text}\n")[1].split("<!-- ")[0].strip("\n")
+    assert after == (closing or "").strip("\n")
+    assert parse(page).conversation.messages[0].text == text
+
+
+def test_times_in_other_zones_are_the_same_instant() -> None:
+    there = AT.astimezone(timezone(timedelta(hours=8)))
+    chat = Conversation("codex", "c1", [Message("a", "user", "x", created_at=there)])
+    (message,) = parse(render(chat, HEAD)).conversation.messages
+    assert message.created_at == AT
+
+
+# --- the user's parts -------------------------------------------------------------------------------------------------
+
+MINE = UserParts(("a tag", "2024"), ("Pool",), "\nmy words\n", "rating: 5\n")
+
+
+def edited(page: str, *changes: tuple[str, str]) -> str:
+    for old, new in changes:
+        assert old in page
+        page = page.replace(old, new, 1)
+    return page
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        [('tags:\n  - a tag\n  - "2024"\n', "tags: [a tag, 2024]\n")],
+        [('tags:\n  - a tag\n  - "2024"\n', "tags: a tag, 2024\n")],
+        [("## Notes\n", "##  notes \n")],
+        [("end -->\n\n## Notes\n", "end -->\n## Notes\n")],
+        [
+            ('title: "Closing a pool: how?"', "title: 'Closing a pool: how?'"),
+            ("date: 2024-05-03", "date: '2024-05-03'"),
+        ],
+        [("rating: 5\n", ""), ("tags:", "rating: 5\ntags:")],
+    ],
+)
+def test_the_users_parts_survive_what_note_programs_do_to_a_page(changes: list[tuple[str, str]]) -> None:
+    page = edited(render(CHAT, HEAD, MINE), *changes)
+    for text in (page, "\ufeff" + page):
+        taken = take_over(text)
+        assert (taken.user, taken.complete, taken.intact, taken.key) == (MINE, True, True, CHAT.key)
+        assert parse(text).user == MINE
+
+
+def test_line_ends_of_windows() -> None:
+    page = render(CHAT, HEAD, MINE).replace("\n", "\r\n")
+    taken = take_over(page)
+    assert taken.user == replace(MINE, notes="\r\nmy words\r\n")
+    assert (taken.complete, taken.intact) == (True, True)
+    assert parse(page).conversation == parse(render(CHAT, HEAD)).conversation
+
+
+@pytest.mark.parametrize(
+    ("changes", "notes"),
+    [
+        ([("## Notes\n", "## My thoughts\n")], "\n## My thoughts\n\nmy words\n"),
+        ([("## Notes\n", "before\n\n## Notes\n")], "\nbefore\n\n## Notes\n\nmy words\n"),
+        ([("## Notes\n\nmy words\n", "")], ""),
+    ],
+)
+def test_a_changed_notes_heading_loses_nothing(changes: list[tuple[str, str]], notes: str) -> None:
+    taken = take_over(edited(render(CHAT, HEAD, MINE), *changes))
+    assert (taken.user, taken.complete) == (replace(MINE, notes=notes), True)
+    again = take_over(render(CHAT, HEAD, taken.user))
+    assert again.user == taken.user
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("How do I close it?", "How do I open it?"),
+        ("How do I close it?", "How do I close it?\n\nmy remark"),
+        ("# Closing", "# My closing"),
+        ('title: "Closing a pool: how?"', "title: Mine"),
+        ("  - databases\n", ""),
+        ("\n\nChatGPT ·", "\n\nan introduction\n\nChatGPT ·"),
+    ],
+)
+def test_what_a_person_changed_elsewhere_is_noticed(change: tuple[str, str]) -> None:
+    taken = take_over(edited(render(CHAT, HEAD, MINE), change))
+    assert (taken.user, taken.complete, taken.intact) == (MINE, True, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("aliases:\n  - Pool\nrating: 5\n---\n", ""),
+        ("tags:\n", "tags: [\n"),
+        ("  - a tag\n", "  - a: [tag]\n"),
+        (" end -->", " end"),
+        ("rating: 5\n", "rating: &x 5\nother: !!binary x\n"),
+    ],
+    ids=["front matter torn", "no YAML", "tags of another form", "end mark gone", "values nobody can keep"],
+)
+def test_parts_that_cannot_be_read_are_said_to_be_incomplete(change: tuple[str, str]) -> None:
+    taken = take_over(edited(render(CHAT, HEAD, MINE), change))
+    assert not taken.complete
+    assert taken.user.notes == MINE.notes
+
+
+@pytest.mark.parametrize("text", ["", "just a note\n", "---\ntype: note\n---\nx\n", OWN[:700], OWN[:300]])
+def test_what_is_no_page_is_refused(text: str) -> None:
+    with pytest.raises(PageError):
+        parse(text)
+    assert not take_over(text).complete
+
+
+@given(st.integers(0, len(OWN)), st.integers(0, len(OWN)), plain)
+def test_a_damaged_page_never_breaks_the_reader(start: int, end: int, text: str) -> None:
+    damaged = OWN[:start] + text + OWN[end:]
+    taken = take_over(damaged)
+    assert taken.intact <= (taken.key == CHAT.key)
+    try:
+        parsed = parse(damaged)
+    except PageError:
+        return
+    if parsed.intact:
+        assert parsed.conversation == parse(OWN).conversation
+
+
+def test_a_comment_line_that_cannot_be_read_costs_one_message() -> None:
+    parsed = parse(edited(OWN, ('{"role":"thinking"', '{"role:thinking"')))
+    assert [m.message_id for m in parsed.conversation.messages] == ["m1", "m3", "m4", "m5", "m6"]
+    assert parsed.problems == ("comment line 2 cannot be read",)
+
+
+def test_the_same_rows_give_the_same_bytes() -> None:
+    assert render(CHAT, HEAD, MINE) == render(replace(CHAT, messages=list(CHAT.messages), source_file="x"), HEAD, MINE)
