@@ -24,11 +24,21 @@ from palace_pipeline.model import Conversation, Message, Role
 _PREFIX = 300
 """Characters at the start of a line in which a speaker can be named; keeps every match short."""
 _RULE = re.compile(r"(?:(?:- ?){3,}|(?:\* ?){3,}|(?:_ ?){3,})")
-_ANYWHERE = tuple(shape for shape in SHAPES if not shape.starts)
-_BY_START = {
-    character: tuple(shape for shape in SHAPES if not shape.starts or character in shape.starts)
-    for character in {character for shape in SHAPES for character in shape.starts}
-}
+_TIME = re.compile(r"\d[:：/.年-]\d")
+"""Every date and every time has this somewhere; most lines of a note have not."""
+_STARTS = {character for shape in SHAPES for character in shape.starts}
+
+
+def _by_start(*, timed: bool) -> dict[str, tuple[Shape, ...]]:
+    """Shapes that a line can have by its first character (`""`: any other)."""
+    shapes = [shape for shape in SHAPES if timed or shape.rule not in ("timed", "repeated")]
+    return {
+        start: tuple(shape for shape in shapes if not shape.starts or (start and start in shape.starts))
+        for start in ("", *_STARTS)
+    }
+
+
+_BY_START = {timed: _by_start(timed=timed) for timed in (True, False)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +105,14 @@ def _page(text: str) -> _Page:
 
 def match_line(line: str, number: int = 0) -> tuple[Shape, Anchor] | None:
     """The first shape that the line has, with what it says; None for a line of text."""
-    shapes = _BY_START.get(line[0], _ANYWHERE) if line else ()
-    if not shapes or (shapes is _ANYWHERE and line.find(":", 0, _PREFIX) < 0 and line.find("：", 0, _PREFIX) < 0):
+    if not line:
         return None
+    by_start = _BY_START[_TIME.search(line, 0, _PREFIX) is not None]
+    shapes = by_start.get(line[0])
+    if shapes is None:
+        if line.find(":", 0, _PREFIX) < 0 and line.find("：", 0, _PREFIX) < 0:
+            return None
+        shapes = by_start[""]
     for shape in shapes:
         if shape.whole_line and len(line) > _PREFIX:
             continue

@@ -102,15 +102,17 @@ READER = SlackReader()
 
 
 def _are_messages(values: object) -> bool:
-    """Most of the values are Slack messages (OpenAI's have a `role`, Telegram's a `date`)."""
+    """Most of the values call themselves messages, and one surely is Slack's."""
     if not isinstance(values, list):
         return False
     records = [value for value in values if isinstance(value, dict)]
-    return bool(records) and sum(map(_is_message, records)) * 2 > len(records)
+    called = [record for record in records if record.get("type") == "message"]
+    return len(called) * 2 > len(records) and any(map(_is_message, called))
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    if record.get("type") != "message" or "role" in record:
+    """OpenAI's messages have a `role`, Telegram's a `date` and a `from`."""
+    if "role" in record:
         return False
     speaks = any(isinstance(record.get(key), str) for key in ("user", "bot_id", "username"))
     return isinstance(record.get("ts"), str) or (speaks and isinstance(record.get("text"), str))
@@ -227,10 +229,10 @@ def _message(record: Any, place: str, names: Names, report: Report) -> Message |
     if not isinstance(record, dict):
         report.skip("not a message", place, expected=False)
         return None
-    subtype = record.get("subtype")
+    subtype = _string(record, "subtype")
     if subtype == "message_changed" and isinstance(record.get("message"), dict):
         record = {"type": "message", **record["message"]}
-        subtype = record.get("subtype")
+        subtype = _string(record, "subtype")
     if record.get("type", "message") != "message":
         report.unknown[f"slack type {record.get('type')}"] += 1
         report.skip("not a message", place, expected=False)
@@ -268,6 +270,10 @@ def _said(record: dict[str, Any], names: Names) -> Message:
     )
 
 
+def _string(record: Mapping[str, Any], key: str) -> str | None:
+    return value if isinstance(value := record.get(key), str) else None
+
+
 def _stamp(value: object) -> str:
     """`ts` as text: as a number it would lose its last digits."""
     return value.strip() if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
@@ -292,19 +298,18 @@ def _bare(text: str) -> str:
 
 def _is_bot(record: dict[str, Any], names: Names) -> bool:
     """Posted by a program. One that posts for a person (`bot_id` and the `user` of somebody known) is that person."""
-    user = record.get("user")
-    if record.get("subtype") in _BOT_SUBTYPES or user == "USLACKBOT" or user in names.bots:
+    user = _string(record, "user")
+    if _string(record, "subtype") in _BOT_SUBTYPES or user == "USLACKBOT" or user in names.bots:
         return True
     return user not in names.people and bool(record.get("bot_id") or (not user and record.get("username")))
 
 
 def _speaker(record: dict[str, Any], names: Names, *, bot: bool) -> str | None:
-    user = record.get("user")
-    comment = record.get("comment")
-    if not isinstance(user, str) and isinstance(comment, dict):
-        user = comment.get("user")
+    user, comment = _string(record, "user"), record.get("comment")
+    if user is None and isinstance(comment, dict):
+        user = _string(comment, "user")
     profile = record.get("bot_profile")
-    known = names.users.get(user) if isinstance(user, str) else None
+    known = names.users.get(user) if user is not None else None
     called = record.get("username")
     program = profile.get("name") if isinstance(profile, dict) else None
     candidates = (called, program, known, user, record.get("bot_id")) if bot else (known, called, user)
@@ -330,7 +335,7 @@ def _file(file: dict[str, Any]) -> Attachment:
     return Attachment(
         name=clean_text(name) if name is not None else None,
         type=kind if isinstance(kind, str) else None,
-        size=size if isinstance(size, int) else None,
+        size=size if isinstance(size, int) and 0 <= size < 1 << 53 else None,
         text=clean_text(text) if text is not None else None,
     )
 

@@ -133,7 +133,8 @@ def time_of(holder: Mapping[str, Any], keys: Iterable[str]) -> tuple[datetime | 
 
 
 def _id(turn: Mapping[str, Any]) -> str:
-    value = next((turn[key] for key in ("id", "uuid", "message_id") if isinstance(turn.get(key), str | int)), "")
+    keys = ("id", "uuid", "message_id")
+    value = next((v for key in keys if isinstance(v := turn.get(key), str | int) and not isinstance(v, bool)), "")
     return clean_text(str(value)).strip()
 
 
