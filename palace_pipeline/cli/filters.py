@@ -43,9 +43,10 @@ def run_redact(*, lines: bool) -> int:
     home = default_home()
     key = home / ".key"
     funnel = Funnel(_settings().redaction, key.read_bytes() if key.exists() else b"no archive, no correlation")
-    if lines:
-        return protocol.redact_lines(sys.stdin.buffer, sys.stdout.buffer, funnel)
-    return protocol.redact_text(sys.stdin.buffer, sys.stdout.buffer, funnel)
+    source, out = protocol.open_streams()
+    with source, out:
+        withheld = (protocol.redact_lines if lines else protocol.redact_text)(source, out, funnel)
+    return NOT_TAKEN if withheld else 0
 
 
 def run_classify(*, lines: bool) -> int:

@@ -7,13 +7,20 @@ import io
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, Protocol
 
 import orjson
 
 from palace_pipeline.exports.base import Member
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import Vault
+
+
+class Digest(Protocol):
+    """A running hash (hashlib's objects have no public type)."""
+
+    def update(self, data: bytes, /) -> None: ...
+
 
 Use = Literal["whole", "array", "lines", "side", "asset", "damaged"]
 """What a member's bytes are kept for, and (array, lines) that its elements are kept one by one."""
@@ -119,6 +126,8 @@ class VaultMember:
     use: Use
     size: int
     pieces: list[str]
+    elements: list[list[str]]
+    """Pieces of each element, for members that are kept element by element."""
 
     def open(self) -> BinaryIO:
         if self.use == "array":
@@ -128,13 +137,8 @@ class VaultMember:
         return self.vault.open_pieces(self.pieces)
 
     def _elements(self) -> Iterator[bytes]:
-        rows = self.ledger.rows(
-            "SELECT e.pieces FROM file_elements f JOIN elements e USING (element) WHERE f.path = ? AND f.member = ? "
-            "ORDER BY f.position",
-            (self.file, self.path),
-        )
-        for row in rows:
-            yield b"".join(self.vault.piece(name) for name in orjson.loads(row["pieces"]))
+        for pieces in self.elements:
+            yield b"".join(self.vault.piece(name) for name in pieces)
 
     def near(self, relative: str) -> VaultMember | None:
         """Another kept member of the same file (a ZIP), or of the same folder of exports."""
@@ -156,9 +160,27 @@ def vault_members(ledger: Ledger, vault: Vault, path: str) -> list[VaultMember]:
 def _kept_members(ledger: Ledger, vault: Vault, where: str, values: tuple[str, ...]) -> list[VaultMember]:
     rows = ledger.rows(f"SELECT path, member, use, size, pieces FROM members WHERE {where}", values)
     return [
-        VaultMember(ledger, vault, row["path"], row["member"], row["use"], row["size"], orjson.loads(row["pieces"]))
+        VaultMember(
+            ledger,
+            vault,
+            row["path"],
+            row["member"],
+            row["use"],
+            row["size"],
+            orjson.loads(row["pieces"]),
+            _elements(ledger, row["path"], row["member"]) if row["use"] in ("array", "lines") else [],
+        )
         for row in rows
     ]
+
+
+def _elements(ledger: Ledger, path: str, member: str) -> list[list[str]]:
+    rows = ledger.rows(
+        "SELECT e.pieces FROM file_elements f JOIN elements e USING (element) WHERE f.path = ? AND f.member = ? "
+        "ORDER BY f.position",
+        (path, member),
+    )
+    return [orjson.loads(row["pieces"]) for row in rows]
 
 
 class _Joined(io.RawIOBase):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from palace_pipeline.ingest.sightings import News
-from palace_pipeline.model import Skip
+from palace_pipeline.model import Skip, Unit
 from palace_pipeline.store.ledger import Key, Ledger, unpack_index
 
 Outcome = Literal["new", "updated", "unchanged", "skipped"]
@@ -92,12 +92,19 @@ class Tally:
 
     def unchanged_files(self, ledger: Ledger, paths: Iterable[str]) -> None:
         """Files as the ledger knows them: what they could not give is said again."""
-        for path in paths:
-            self.untouched.add(path)
-        # One pass over the (few) skips that matter, not one question a file.
-        for row in ledger.rows("SELECT * FROM skips WHERE expected = 0"):
-            if row["path"] in self.untouched:
+        paths = set(paths)
+        self.untouched |= paths
+        as_expected: Counter[tuple[str, Unit]] = Counter()
+        # One pass over all skips, not one question a file. What nobody wants is summed up, the rest is named again.
+        for row in ledger.rows("SELECT path, place, reason, expected, count, unit FROM skips") if paths else ():
+            if row["path"] not in paths:
+                continue
+            if row["expected"]:
+                as_expected[row["reason"], row["unit"]] += row["count"]
+            else:
                 self.skips.append(Skip(row["reason"], row["place"], False, row["count"], row["unit"]))
+        for (reason, unit), count in sorted(as_expected.items()):
+            self.skips.append(Skip(reason, "files seen before", True, count, unit))
 
     def result(self, ledger: Ledger) -> Ingested:
         """The sums; reads the ledger for what unchanged files show."""
@@ -108,6 +115,7 @@ class Tally:
         conversations, messages = Counter[str](), Counter[str]()
         days: set[str] = set()
         skips = list(self.skips)
+        untouched = self._untouched_chats(ledger)
         for key, chat in self.chats.items():
             row = ledger.conversation(key)
             if row is None:
@@ -117,13 +125,24 @@ class Tally:
                 skips.append(Skip("continued in another session", f"{key[0]}:{key[1]}", True, unit="conversation"))
                 continue
             conversations[chat.outcome] += 1
-            shown = _messages_shown(ledger, key, chat.records)
+            shown = row["messages"] if key in untouched else _messages_shown(ledger, key, chat.records)
             messages["new"] += chat.new
             messages["updated"] += chat.updated
             messages["unchanged"] += shown - chat.new - chat.updated
             if chat.outcome != "unchanged":
                 days.add(row["day"])
-        self._unchanged_chats(ledger, conversations, messages)
+        continued = 0
+        for key, (count, superseded_by) in untouched.items():
+            if key in self.chats:
+                continue
+            if superseded_by:
+                continued += 1
+            else:
+                conversations["unchanged"] += 1
+                messages["unchanged"] += count
+        if continued:
+            conversations["skipped"] += continued
+            skips.append(Skip("continued in another session", "files seen before", True, continued, "conversation"))
         for skip in self.skips:
             if skip.unit == "conversation":
                 conversations["skipped"] += skip.count
@@ -131,26 +150,23 @@ class Tally:
                 messages["skipped"] += skip.count
         return Ingested(_summed(files), _summed(conversations), _summed(messages), skips, sorted(days))
 
-    def _unchanged_chats(self, ledger: Ledger, conversations: Counter[str], messages: Counter[str]) -> None:
+    def _untouched_chats(self, ledger: Ledger) -> dict[Key, tuple[int, str | None]]:
+        """Conversations that untouched files show: key -> messages in all, and the conversation that holds it."""
         if not self.untouched:
-            return
+            return {}
         known = ledger.one("SELECT count(*) AS n FROM files")
-        everything = known is not None and known["n"] == len(self.untouched)
-        if everything:
-            where = ""
-        else:
+        where = ""
+        if known is None or known["n"] != len(self.untouched):
             ledger.write("CREATE TEMP TABLE IF NOT EXISTS looked_at (path TEXT PRIMARY KEY)")
             ledger.write("DELETE FROM looked_at")
             ledger.write_many("INSERT INTO looked_at VALUES (?)", ((path,) for path in self.untouched))
             where = "AND path IN (SELECT path FROM looked_at)"
-        for row in ledger.rows(
-            "SELECT provider, conversation_id, messages FROM conversations c WHERE superseded_by IS NULL AND EXISTS ("
+        rows = ledger.rows(
+            "SELECT provider, conversation_id, messages, superseded_by FROM conversations c WHERE EXISTS ("
             "SELECT 1 FROM element_records r JOIN file_elements f USING (element) "
             f"WHERE r.provider = c.provider AND r.conversation_id = c.conversation_id {where})"
-        ):
-            if (row["provider"], row["conversation_id"]) not in self.chats:
-                conversations["unchanged"] += 1
-                messages["unchanged"] += row["messages"]
+        )
+        return {(row["provider"], row["conversation_id"]): (row["messages"], row["superseded_by"]) for row in rows}
 
 
 def _messages_shown(ledger: Ledger, key: Key, records: set[str]) -> int:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from palace_pipeline.chunking import chunk_conversation
-from palace_pipeline.embedding.model import load_tokenizer
+from palace_pipeline.embedding.model import load_model
 from palace_pipeline.model import CHUNKS, Chunk, frame, short_hash
 from palace_pipeline.planner import due, split_by_month
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
@@ -21,7 +21,7 @@ def chunk(job: Job) -> Counts:
     lake = job.home.lake
     with job.home.ledger() as ledger:
         work = due(ledger, "chunks", job.span, job.recipes, force=job.force)
-        tokenizer = load_tokenizer(job.home.settings.embedding) if work else None
+        tokenizer = load_model(job.home.settings.embedding) if work else None
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows):

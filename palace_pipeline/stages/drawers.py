@@ -12,7 +12,7 @@ import polars as pl
 from palace_pipeline.rooms.classifier import load_classifier, wing_of
 
 from palace_pipeline.embedding.model import load_model
-from palace_pipeline.embedding.vectors import ensure_vectors
+from palace_pipeline.embedding.vectors import ensure_vectors, missing_texts
 from palace_pipeline.model import DRAWERS, VECTORS, frame, short_hash
 from palace_pipeline.planner import due, split_by_month
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
@@ -21,6 +21,17 @@ from palace_pipeline.stages.progress import report
 FILED_KINDS = ("exchange", "people", "document")
 EMBED_BATCH_MESSAGES = 4_000
 """Smaller than elsewhere: a kill loses at most about a minute of embedding."""
+
+
+class _Bar:
+    """Counts embedded texts for whoever shows progress."""
+
+    def __init__(self, of: int) -> None:
+        self._done, self._of = 0, of
+
+    def __call__(self, more: int) -> None:
+        self._done += more
+        report("embedding", self._done, self._of)
 
 
 def file_drawers(job: Job) -> Counts:
@@ -40,8 +51,9 @@ def file_drawers(job: Job) -> Counts:
                 keys = [key_of(row) for row in part]
                 chunks = lake.read("clean/chunks", [month], keys=keys).filter(pl.col("kind").is_in(FILED_KINDS))
                 known = lake.read("clean/vectors", [month], keys=keys)
-                vectors = ensure_vectors(chunks, known, model, lambda d, n: report("embedding", d, n))
-                counts["vectors"] += vectors.join(known, on=["text_hash", "model"], how="anti").height
+                missing = missing_texts(chunks, known, model.key).height
+                vectors = ensure_vectors(chunks, known, model, _Bar(missing))
+                counts["vectors"] += missing
                 lake.replace("clean/vectors", month, keys, vectors.select(list(VECTORS)))
                 heads = lake.read("clean/conversations", [month], keys=keys)
                 wings = {

@@ -28,7 +28,7 @@ def recipes_of(home: Home) -> Recipes:
     model = model_recipe(settings.embedding)
     return Recipes(
         merge=str(MERGE_RECIPE),
-        redaction=redaction_recipe(settings.redaction),
+        redaction=redaction_recipe(settings.redaction, home.key()),
         chunks=f"{CHUNK_RECIPE}.{model}",
         rooms=f"{ROOMS_RECIPE}.{model}.{_filing(settings)}",
         pages=str(PAGE_RECIPE),

@@ -1,0 +1,95 @@
+"""`conversation_pages`: one Markdown page per conversation; what belongs to the user on it stays."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
+from palace_pipeline.stages.progress import report
+from palace_pipeline.store import pages
+from palace_pipeline.transcripts.page import PageHead
+from palace_pipeline.transcripts.rows import conversations_of
+
+
+def write_pages(job: Job) -> Counts:
+    """Write what has changed. Returns pages, those really written, removed ones, kept conflicts, and scan hits.
+
+    Every page that was written is read back and scanned. A page that still shows something goes, and its conversation
+    is withheld until the rules change.
+    """
+    started = time.perf_counter()
+    names = ("pages", "written", "removed", "conflicts", "scan hits")
+    counts: Counts = dict.fromkeys(names, 0)
+    home, lake = job.home, job.home.lake
+    with home.ledger() as ledger:
+        work = due(ledger, "pages", job.span, job.recipes, force=job.force)
+        funnel = Funnel(home.settings.redaction, home.key()) if work else None
+        done = 0
+        for month, rows in split_by_month(work):
+            for part in batches(rows):
+                assert funnel is not None
+                keys = [key_of(row) for row in part]
+                rooms, wings = _places(lake.read("clean/drawers", [month], keys=keys).iter_rows(named=True))
+                masked = Counter(
+                    (row["provider"], row["conversation_id"])
+                    for row in lake.read("clean/findings", [month], keys=keys).iter_rows(named=True)
+                )
+                known: dict[Key, Path | None] = {
+                    key_of(row): home.path / row["page"] if row["page"] else None for row in part
+                }
+                page_of: dict[Key, str | None] = {}
+                shown = conversations_of(
+                    lake.read("clean/conversations", [month], keys=keys), lake.read("clean/messages", [month], keys=keys)
+                )
+                for head, conversation in shown:
+                    if head["status"] == "withheld":
+                        continue
+                    key = conversation.key
+                    page_head = PageHead(
+                        day=head["day"],
+                        dated=head["dated"],
+                        wing=wings.get(key),
+                        rooms=rooms.get(key, ()),
+                        redactions=masked[key],
+                        source_sha256=(head["source_sha256"],) if head["source_sha256"] else (),
+                    )
+                    result = pages.write_page(home.path, conversation, page_head, known_path=known[key])
+                    counts["pages"] += 1
+                    counts["written"] += result.written
+                    counts["conflicts"] += result.conflict is not None
+                    if result.written and funnel.scan_published([result.generated]):
+                        counts["scan hits"] += 1
+                    page_of[key] = result.path.relative_to(home.path).as_posix()
+                for key in keys:
+                    if key not in page_of and (path := known[key]) is not None:
+                        pages.remove_page(path)
+                        counts["removed"] += 1
+                built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
+                with ledger.transaction():
+                    ledger.write_many(
+                        "UPDATE conversations SET page = ? WHERE provider = ? AND conversation_id = ?",
+                        ((page_of.get(key), *key) for key in keys),
+                    )
+                    ledger.mark_built("pages", built)
+                done += len(part)
+                report("pages", done, len(work))
+        return logged(job, ledger, "pages", started, counts)
+
+
+def _places(drawers: object) -> tuple[dict[Key, tuple[str, ...]], dict[Key, str]]:
+    """Rooms (by frequency, then name) and wing of each conversation."""
+    counted: dict[Key, Counter[str]] = {}
+    wings: dict[Key, str] = {}
+    for row in drawers:  # pyright: ignore[reportGeneralTypeIssues]
+        key = (row["provider"], row["conversation_id"])
+        counted.setdefault(key, Counter())[row["room"]] += 1
+        wings[key] = row["wing"]
+    rooms = {
+        key: tuple(room for room, _ in sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        for key, found in counted.items()
+    }
+    return rooms, wings

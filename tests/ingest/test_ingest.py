@@ -1,0 +1,291 @@
+"""One look after the other at changing exports: what counts as new, what is kept, what is never lost."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from palace_pipeline.ingest import Ingested, ingest
+from palace_pipeline.model import from_record
+from palace_pipeline.settings import load_settings
+from palace_pipeline.store.home import Home
+from tests.ingest.exports_for_tests import START, chat, export
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(load_settings(tmp_path / "home"))
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    return folder
+
+
+def look(home: Home, *paths: Path, **options: object) -> Ingested:
+    with home.writing():
+        return ingest(home, list(paths), batch="test", **options)  # pyright: ignore[reportArgumentType]
+
+
+def counts(found: Ingested, unit: str) -> tuple[int, int, int, int]:
+    of = found.of(unit)
+    assert of["found"] == of["new"] + of["updated"] + of["unchanged"] + of["skipped"]
+    return of["new"], of["updated"], of["unchanged"], of["skipped"]
+
+
+def conversation(home: Home, name: str) -> dict[str, object]:
+    with home.ledger() as ledger:
+        row = ledger.conversation(("chatgpt", name))
+        assert row is not None
+        return dict(row)
+
+
+def live_texts(home: Home, name: str) -> set[str]:
+    with home.ledger() as ledger, home.vault() as vault:
+        records = [from_record(vault.record(s["record"])) for s in ledger.sightings(("chatgpt", name))]
+    return {m.text for record in records for m in record.messages}
+
+
+def test_new_then_unchanged_then_grown(home: Home, inbox: Path) -> None:
+    export(inbox / "conversations.json", chat("a", "hi", "hello"), chat("b", "one", "two"))
+    first = look(home, inbox)
+    assert counts(first, "files") == (1, 0, 0, 0)
+    assert counts(first, "conversations") == (2, 0, 0, 0)
+    assert counts(first, "messages") == (4, 0, 0, 0)
+    again = look(home, inbox)
+    assert counts(again, "files") == (0, 0, 1, 0)
+    assert counts(again, "conversations") == (0, 0, 2, 0)
+    assert counts(again, "messages") == (0, 0, 4, 0)
+    export(inbox / "conversations.json", chat("a", "hi", "hello", "more"), chat("b", "one", "two"))
+    grown = look(home, inbox)
+    assert counts(grown, "files") == (0, 1, 0, 0)
+    assert counts(grown, "conversations") == (0, 1, 1, 0)
+    assert counts(grown, "messages") == (1, 0, 4, 0)
+    assert grown.days == ["2024-05-03"]
+
+
+def test_a_monthly_reexport_stores_and_parses_only_what_changed(home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [chat(f"c{n}", f"question {n}", f"answer {n}") for n in range(50)]
+    export(inbox / "may.json", *many)
+    look(home, inbox)
+    with home.vault() as vault:
+        pieces = vault._db.execute("select count(*) from pieces").fetchone()[0]
+    from palace_pipeline.ingest import run
+
+    parsed: list[str] = []
+    original = run.read_one
+    monkeypatch.setattr(run, "read_one", lambda e, *rest: (parsed.append(e.place), original(e, *rest))[1])
+    export(inbox / "june.json", *many[:30], chat("c30", "question 30", "answer 30", "again?"), *many[31:], chat("new", "x"))
+    june = look(home, inbox)
+    assert len(parsed) == 2
+    assert counts(june, "conversations") == (1, 1, 49, 0)
+    with home.vault() as vault:
+        assert vault._db.execute("select count(*) from pieces").fetchone()[0] == pieces + 2
+
+
+def test_an_older_and_poorer_export_takes_nothing_away(home: Home, inbox: Path) -> None:
+    export(inbox / "new.json", chat("a", "hi", "hello", "more", "sure"))
+    look(home, inbox)
+    before = conversation(home, "a")
+    export(inbox / "old.json", chat("a", "hi", "hello"))
+    older = look(home, inbox)
+    assert counts(older, "conversations") == (0, 0, 1, 0)
+    assert counts(older, "messages") == (0, 0, 4, 0)
+    assert live_texts(home, "a") == {"hi", "hello", "more", "sure"}
+    assert conversation(home, "a")["messages"] == before["messages"] == 4
+
+
+def test_the_order_of_exports_does_not_matter(tmp_path: Path) -> None:
+    inputs = {}
+    for name, order in (("x", ["may.json", "june.json"]), ("y", ["june.json", "may.json"])):
+        home = Home(load_settings(tmp_path / name / "home"))
+        export(tmp_path / name / "may.json", chat("a", "hi", "hello"))
+        export(tmp_path / name / "june.json", chat("a", "hi", "hello", "more"))
+        for file in order:
+            look(home, tmp_path / name / file)
+        row = conversation(home, "a")
+        inputs[name] = (row["day"], row["messages"], live_texts(home, "a"))
+    assert inputs["x"] == inputs["y"]
+
+
+def test_a_log_that_grows_leaves_one_live_record_and_one_tail_in_the_vault(home: Home, inbox: Path) -> None:
+    lines = [
+        {
+            "type": "user" if n % 2 == 0 else "assistant",
+            "uuid": f"u{n}",
+            "parentUuid": f"u{n - 1}" if n else None,
+            "sessionId": "11111111-0000-4000-8000-000000000000",
+            "timestamp": f"2024-05-03T12:00:{n:02}.000Z",
+            "message": {"role": "user" if n % 2 == 0 else "assistant", "id": f"m{n}", "content": [{"type": "text", "text": f"line {n}"}]},
+        }
+        for n in range(20)
+    ]
+    log = inbox / "11111111-0000-4000-8000-000000000000.jsonl"
+    for upto in (5, 10, 20):
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines[:upto]))
+        found = look(home, inbox)
+        assert found.messages["new"] == (5 if upto < 20 else 10)
+    with home.ledger() as ledger, home.vault() as vault:
+        key = ("claude-code", "11111111-0000-4000-8000-000000000000")
+        assert len(ledger.sightings(key)) == 1
+        assert vault._db.execute("select count(*) from records").fetchone() == (1,)
+        stored = vault._db.execute("select sum(size) from pieces").fetchone()[0]
+    assert stored == log.stat().st_size
+
+
+def test_touching_renaming_and_copying_a_file_is_no_news(home: Home, inbox: Path) -> None:
+    file = export(inbox / "a.json", chat("a", "hi", "hello"))
+    look(home, inbox)
+    os.utime(file, (1, 1))
+    assert counts(look(home, inbox), "files") == (0, 0, 1, 0)
+    file.rename(inbox / "b.json")
+    renamed = look(home, inbox)
+    assert counts(renamed, "conversations") == (0, 0, 1, 0)
+    assert renamed.days == []
+
+
+def test_a_bad_file_never_ends_the_run_and_is_named(home: Home, inbox: Path) -> None:
+    export(inbox / "good.json", chat("a", "hi"))
+    (inbox / "cut.zip").write_bytes(b"PK\x03\x04 cut")
+    (inbox / "empty.json").write_bytes(b"")
+    (inbox / "unknown.json").write_text('{"a": 1}')
+    (inbox / "link.json").symlink_to("/etc/hostname")
+    os.mkfifo(inbox / "pipe.json")
+    found = look(home, inbox)
+    assert counts(found, "files") == (1, 0, 0, 5)
+    bad = {Path(s.where.split(":")[0]).name: s.reason for s in found.skips if not s.expected}
+    assert set(bad) == {"cut.zip", "empty.json", "unknown.json", "link.json", "pipe.json"}
+    quarantined = [json.loads(p.read_bytes()) for p in home.quarantine.iterdir()]
+    assert {Path(q["path"]).name for q in quarantined} == {"cut.zip", "empty.json", "unknown.json"}
+    assert all(q["reasons"] for q in quarantined)
+    assert [s.reason for s in look(home, inbox).skips if not s.expected].sort() == list(bad.values()).sort()
+
+
+def test_a_mended_file_leaves_quarantine(home: Home, inbox: Path) -> None:
+    (inbox / "a.json").write_text('{"a": 1}')
+    look(home, inbox)
+    assert len(list(home.quarantine.iterdir())) == 1
+    export(inbox / "a.json", chat("a", "hi"))
+    assert counts(look(home, inbox), "conversations") == (1, 0, 0, 0)
+    assert list(home.quarantine.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_named(home: Home, inbox: Path) -> None:
+    export(inbox / "a.json", chat("a", "hi")).chmod(0)
+    found = look(home, inbox)
+    assert counts(found, "files") == (0, 0, 0, 1)
+
+
+def test_account_data_is_neither_read_nor_kept(home: Home, inbox: Path) -> None:
+    mark = "account-holder-data"
+    with zipfile.ZipFile(inbox / "export.zip", "w") as archive:
+        archive.writestr("conversations.json", json.dumps([chat("a", "hi")]))
+        archive.writestr("user.json", json.dumps({"email": mark}))
+    found = look(home, inbox)
+    assert counts(found, "conversations") == (1, 0, 0, 0)
+    with home.vault() as vault:
+        names = [row[0] for row in vault._db.execute("select hash from pieces")]
+        assert all(mark.encode() not in vault.piece(name) for name in names)
+
+
+def test_a_dry_run_counts_the_same_and_keeps_nothing(home: Home, inbox: Path) -> None:
+    export(inbox / "a.json", chat("a", "hi", "hello"), {"mapping": 3}, chat("b", "x"))
+    dry = look_dry(home, inbox)
+    assert not home.path.exists()
+    real = look(home, inbox)
+    assert dry.as_counts() == real.as_counts()
+    export(inbox / "b.json", chat("a", "hi", "hello", "more"))
+    with home.vault() as vault:
+        before = list(vault._db.iterdump())
+    dry = look_dry(home, inbox)
+    with home.vault() as vault:
+        assert list(vault._db.iterdump()) == before
+    assert dry.as_counts() == look(home, inbox).as_counts()
+
+
+def look_dry(home: Home, *paths: Path) -> Ingested:
+    return ingest(home, list(paths), batch="dry", dry_run=True)
+
+
+def test_a_limit_leaves_the_rest_for_the_next_run(home: Home, inbox: Path) -> None:
+    for name in "abc":
+        export(inbox / f"{name}.json", chat(name, "hi"))
+    assert counts(look(home, inbox, limit=2), "files") == (2, 0, 0, 1)
+    assert counts(look(home, inbox, limit=2), "files") == (1, 0, 2, 0)
+
+
+def test_a_better_date_moves_the_conversation_and_the_old_day_is_shown_anew(home: Home, inbox: Path) -> None:
+    export(inbox / "a.json", chat("a", "later part", start=START))
+    look(home, inbox)
+    assert conversation(home, "a")["day"] == "2024-05-03"
+    with home.ledger() as ledger:
+        ledger.write("UPDATE conversations SET built_day = day")
+    earlier = chat("a", "later part", start=START)
+    earlier["mapping"]["a-0"]["message"]["id"] = "a-0"
+    earlier["mapping"]["first"] = {
+        "id": "first",
+        "parent": "root",
+        "children": [],
+        "message": {
+            "id": "first",
+            "author": {"role": "user"},
+            "create_time": START - 3 * 86_400,
+            "content": {"content_type": "text", "parts": ["first part, another branch"]},
+        },
+    }
+    export(inbox / "b.json", earlier)
+    look(home, inbox)
+    assert conversation(home, "a")["day"] == "2024-04-30"
+    with home.ledger() as ledger:
+        assert [row["day"] for row in ledger.rows("SELECT day FROM left_days")] == ["2024-05-03"]
+
+
+def test_a_conversation_without_any_time_keeps_the_day_it_was_first_seen(home: Home, inbox: Path) -> None:
+    export(inbox / "a.json", chat("a", "hi", start=None))
+    look(home, inbox)
+    with home.ledger() as ledger:
+        ledger.write("UPDATE conversations SET first_seen_day = '2025-01-02', day = '2025-01-02'")
+    export(inbox / "b.json", chat("a", "hi", "hello", start=None))
+    look(home, inbox)
+    row = conversation(home, "a")
+    assert (row["day"], row["dated"], row["undated_reason"]) == ("2025-01-02", 0, "no time")
+
+
+@pytest.mark.parametrize("start", [0.0, -5.0, 1e9, 4e9])
+def test_absurd_dates_do_not_become_days(home: Home, inbox: Path, start: float) -> None:
+    export(inbox / "a.json", chat("a", "hi", start=start))
+    look(home, inbox)
+    assert conversation(home, "a")["dated"] == 0
+
+
+def test_a_reader_that_changed_reads_again_from_the_vault_when_the_file_is_gone(
+    home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = export(inbox / "a.json", chat("a", "hi", "hello"), chat("b", "x"))
+    look(home, inbox)
+    file.unlink()
+    from palace_pipeline.exports.registry import reader_named
+    from palace_pipeline.ingest import run
+
+    reader = reader_named("chatgpt-export")
+    assert reader is not None
+    monkeypatch.setattr(type(reader), "recipe", reader.recipe + 1, raising=False)
+    monkeypatch.setitem(run.RECIPES, "chatgpt-export", str(reader.recipe))
+    original = type(reader).read_element
+
+    def louder(self: object, *arguments: object) -> object:
+        for conversation in original(self, *arguments):  # pyright: ignore[reportArgumentType]
+            for message in conversation.messages:
+                message.model = "newly understood"
+            yield conversation
+
+    monkeypatch.setattr(type(reader), "read_element", louder)
+    look(home, inbox)
+    with home.ledger() as ledger, home.vault() as vault:
+        records = [from_record(vault.record(s["record"])) for s in ledger.sightings(("chatgpt", "a"))]
+        assert any(m.model == "newly understood" for r in records for m in r.messages)
