@@ -12,10 +12,11 @@ import re
 import shutil
 import stat
 import tempfile
+import weakref
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -144,14 +145,18 @@ def _leads_inside(root: Path, link: Path) -> bool:
 # --- ZIPs -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class _Archive:
     """An open ZIP. It stays open as long as one of its members is in use, and is closed with the last of them."""
 
     path: str
     zip: zipfile.ZipFile
     budget: Budget
+    stream: InitVar[BinaryIO]
     entries: dict[str, zipfile.ZipInfo] = field(default_factory=dict[str, zipfile.ZipInfo])
+
+    def __post_init__(self, stream: BinaryIO) -> None:
+        weakref.finalize(self, stream.close)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +249,7 @@ def unfold(
 def _open_zip(path: str, stream: BinaryIO, budget: Budget) -> _Archive:
     try:
         stream.seek(0)
-        return _Archive(path, zipfile.ZipFile(stream), budget)
+        return _Archive(path, zipfile.ZipFile(stream), budget, stream)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError) as error:
         stream.close()
         raise MemberError("truncated or damaged ZIP: its directory cannot be read, nothing was taken") from error
@@ -254,6 +259,8 @@ def _entries_of(
     archive: _Archive, report_for: ReportFor, scratch: Path | None, *, inner_allowed: bool
 ) -> Iterator[Member]:
     named: list[tuple[str, zipfile.ZipInfo]] = []
+    if not archive.zip.infolist():
+        report_for(archive.path).skip("empty ZIP", expected=False, unit="file")
     for entry in archive.zip.infolist():
         name = _right_name(entry)
         if entry.is_dir() or name.endswith("/"):

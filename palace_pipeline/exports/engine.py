@@ -64,9 +64,12 @@ def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
         return ("asset beside the chats", True) if asset else ("binary file of an unknown kind", False)
     if head.shape == "array" and not head.items:
         return "empty JSON list", True
+    if head.shape == "text" and path.lower().endswith((".json", ".jsonl")):
+        with member.open() as stream:
+            wide = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        return ("JSON in UTF-16 is not read, save it as UTF-8" if wide else "damaged JSON"), False
     if head.shape == "text":
-        json = path.lower().endswith((".json", ".jsonl"))
-        return ("damaged JSON" if json else "text of an unknown kind"), False
+        return "text of an unknown kind", False
     return ("unknown SQLite database" if head.shape == "sqlite" else "unknown JSON"), False
 
 
