@@ -421,7 +421,20 @@ _LINES = st.one_of(
     ),
     st.text(alphabet="#>*-`[]():~ \tA1a你é\u2028\u200f🙂|_", max_size=14),
 )  # fmt: skip
-_TEXTS = st.one_of(st.lists(_LINES, max_size=14).map("\n".join), st.text(max_size=60))
+_BEGINNINGS = st.sampled_from(
+    [
+        [], ["> q", "a", ""], ["# T", "**You:** q", "**ChatGPT:** a"], ["## User", "q", "## Assistant", "a"],
+        ["- **Theo:** 1", "- **Ana:** 2", "- **Theo:** 3", "- **Ana:** 4"],
+        ["# 2024-03-15", "**[10:00] A:** w", "**[10:01] A:** x"],
+        ["Alice (2024-03-15 18:37:00 UTC): hi", "Bob (2024-03-15 18:38:00 UTC): ho"],
+        ["User: q", "Assistant: a", "User: b"], ["front", "**User**", "q", "---", "**Cursor**", "a", "---"],
+        ["[03/15/2024 6:37 PM] A", "x", "[03/15/2024 6:38 PM] A", "y"],
+    ]
+)  # fmt: skip
+_TEXTS = st.one_of(
+    st.tuples(_BEGINNINGS, st.lists(_LINES, max_size=12)).map(lambda parts: "\n".join([*parts[0], *parts[1]])),
+    st.text(max_size=60),
+)
 
 
 def bare(text: str) -> str:
