@@ -139,7 +139,10 @@ def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
     side: list[Message] = []
     texts: list[str] = []
     for number, block in enumerate(_blocks(item.get("content"))):
-        _read_block(block, number, base, side, texts, report)
+        if not _read_block(block, number, base, side, texts):
+            type = str(block.get("type"))
+            report.unknown[f"block:{type}"] += 1
+            report.skip("unknown kind of content block", f"{place}, block {number}", expected=False)
     text = "\n\n".join(text for text in texts if text.strip())
     if not text and isinstance(flat := item.get("text"), str):
         text = _PLACEHOLDER.sub("", clean_text(flat)).strip("\n")
@@ -166,15 +169,14 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     return [block for block in blocks if isinstance(block, dict)]
 
 
-def _read_block(
-    block: dict[str, Any], number: int, base: Message, side: list[Message], texts: list[str], report: Report
-) -> None:
+def _read_block(block: dict[str, Any], number: int, base: Message, side: list[Message], texts: list[str]) -> bool:
+    """Takes one block; False if it is of a kind that nobody knows."""
     type = block.get("type", "text")
     if type == "text" or (type == "voice_note" and isinstance(block.get("text"), str)):
         if isinstance(text := block.get("text"), str):
             texts.append(_PLACEHOLDER.sub("", clean_text(text)))
         base.citations += [c for c in _citations(block.get("citations")) if c not in base.citations]
-        return
+        return True
     row = Message(f"{base.message_id}#{number}" if base.message_id else "", "tool", created_at=base.created_at)
     row.local_time = base.local_time
     name = block.get("name")
@@ -186,15 +188,14 @@ def _read_block(
         row.kind, row.text = "tool_call", _as_text(block.get("input"))
     elif type == "tool_result":
         row.kind, row.text = "tool_result", _result_text(block.get("content"))
-    elif type == "image" or type == "document":
+    elif type in ("image", "document"):
         base.attachment.append(Attachment(type=type))
-        return
+        return True
     else:
-        if type not in _SILENT_BLOCKS:
-            report.unknown[f"block:{type}"] += 1
-        return
+        return type in _SILENT_BLOCKS
     if row.text.strip() or row.tool_name:
         side.append(row)
+    return True
 
 
 def _as_text(value: Any) -> str:

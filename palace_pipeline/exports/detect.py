@@ -89,15 +89,16 @@ def _looks_like_text(data: bytes) -> bool:
 def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | None:
     """The head of one JSON value. `strict`: a file that does not call itself JSON must be JSON to its end."""
     if body[:1] == b"[":
-        items, ended_well = _first_items(body, whole)
-        if strict and (not ended_well or not all(isinstance(item, dict | list) for item in items)):
+        items, sound = _first_items(body)
+        if strict and (not sound or not all(isinstance(item, dict | list) for item in items)):
             return None
         return Head(path, "array", items=items, keys=_keys(items))
     value = _value(body) if whole else None
     if not isinstance(value, dict):
-        if strict and whole:
+        made_whole = completed(body)
+        value = _value(made_whole)
+        if strict and (not value or body.startswith(made_whole)):  # something else follows the object
             return None
-        value = _value(completed(body))
     if not isinstance(value, dict):
         return None if strict else Head(path, "text", text=body[:TEXT_BYTES].decode("utf-8", "replace"))
     for key in _WRAPPERS:
@@ -107,10 +108,10 @@ def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | N
     return Head(path, "object", items=[value], keys=list(value))
 
 
-def _first_items(body: bytes, whole: bool) -> tuple[list[Any], bool]:
-    """The first values of an array that are not null, and whether it is an array as far as one can see."""
+def _first_items(body: bytes) -> tuple[list[Any], bool]:
+    """The first values of an array that are not null, and whether it is an array as far as it goes."""
     items: list[Any] = []
-    well = True
+    sound = True
     count = 0
     try:
         for _, raw in split_array(io.BytesIO(body), block_bytes=65536):
@@ -118,18 +119,19 @@ def _first_items(body: bytes, whole: bool) -> tuple[list[Any], bool]:
             try:
                 item = parse_json(raw)
             except (ValueError, RecursionError):
-                well = False
+                sound = False
                 continue
             if item is not None:
                 items.append(item)
             if len(items) == _ITEMS or count == _ITEMS * 64:
-                return items, well
+                return items, sound
     except ArrayCut as cut:
-        well = well and not whole and "inside" in str(cut)
+        sound = sound and cut.inside
     if not items:
         # One element larger than what was read: take what there is of it.
         items = _without_nulls(_value(completed(body)))
-    return items, well
+        sound = sound and bool(items)
+    return items, sound
 
 
 def _without_nulls(value: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.containers import members_of
 from palace_pipeline.exports.engine import identify, read_member
 from palace_pipeline.exports.times import to_utc
-from palace_pipeline.model import Conversation, Message
+from palace_pipeline.model import Conversation, Message, Skip
 from palace_pipeline.settings import Settings
 
 
@@ -36,12 +36,26 @@ def parse_path(path: Path, settings: Settings | None = None) -> dict[str, Any]:
     zone = settings.timezone_of(path) if settings is not None else None
     return {
         "conversations": [_shown(conversation, zone) for key, conversation in merged.items() if key not in old],
-        "skipped": [
-            {"reason": skip.reason, "where": skip.where, "expected": skip.expected, "count": skip.count}
-            for report in reports
-            for skip in report.skips
-        ],
+        "skipped": _skipped(reports),
     }
+
+
+def _skipped(reports: Sequence[Report]) -> list[dict[str, Any]]:
+    """Every skip; files of one folder that nobody wants for one reason (thousands of pictures) together."""
+    groups: dict[tuple[str, int, str], list[Skip]] = {}
+    for skip in (skip for report in reports for skip in report.skips):
+        alone = not skip.expected or skip.unit != "file"
+        number, folder = (len(groups), "") if alone else (-1, skip.where.rpartition("/")[0])
+        groups.setdefault((skip.reason, number, folder), []).append(skip)
+    return [
+        {
+            "reason": skips[0].reason,
+            "where": skips[0].where if len(skips) == 1 else f"{skips[0].where} and {len(skips) - 1} more in its folder",
+            "expected": skips[0].expected,
+            "count": sum(skip.count for skip in skips),
+        }
+        for skips in groups.values()
+    ]
 
 
 def _conversations(path: Path, reports: list[Report]) -> Iterator[Conversation]:

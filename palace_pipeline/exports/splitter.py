@@ -35,12 +35,12 @@ Positions = npt.NDArray[np.int64]
 class ArrayCut(ValueError):
     """The array does not end as it should; all whole elements before have been given. Its text names no content.
 
-    `rest`: the element in which the file ended, as far as it goes (b"" if it ended elsewhere).
+    `inside`: the file ended within the array; `rest`: the element in which it did, as far as it goes.
     """
 
-    def __init__(self, why: str, rest: bytes = b"") -> None:
+    def __init__(self, why: str, rest: bytes = b"", *, inside: bool = False) -> None:
         super().__init__(why)
-        self.rest = rest
+        self.rest, self.inside = rest, inside
 
 
 def split_array(
@@ -69,7 +69,7 @@ def split_array(
         yield from walk.rest()
         if walk.wanted is not None:
             raise ArrayCut("the file has no such array")
-        raise ArrayCut("the file ends inside the array", b"".join(walk.parts) if walk.open else b"")
+        raise ArrayCut("the file ends inside the array", b"".join(walk.parts) if walk.open else b"", inside=True)
     if key is None and (walk.trailing.strip(_SPACE) or _has_more(stream, block_bytes)):
         raise ArrayCut("there is more after the end of the array")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,21 +25,19 @@ def active_path(nodes: Mapping[str, Node], leaf: str | None) -> list[str]:
     before it is a single line of messages that begins at a true root, that line is its beginning.
     """
     end = leaf if leaf in nodes else newest_leaf(nodes)
-    path = _up(nodes, end)
+    path = list(_up(nodes, end))
     if path and (missing := nodes[path[-1]].parent) is not None and missing not in nodes:
         path += _line_before(nodes, set(path))
     return path[::-1]
 
 
-def _up(nodes: Mapping[str, Node], start: str | None) -> list[str]:
-    path: list[str] = []
+def _up(nodes: Mapping[str, Node], start: str | None) -> Iterator[str]:
     seen: set[str] = set()
     at = start
     while at is not None and at in nodes and at not in seen:
         seen.add(at)
-        path.append(at)
+        yield at
         at = nodes[at].parent
-    return path
 
 
 def newest_leaf(nodes: Mapping[str, Node]) -> str | None:
