@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, is_placeholder, looks_random, word_share
-from palace_pipeline.redaction.views import latin, spans_of
 
 
 @dataclass(slots=True, frozen=True)
@@ -145,14 +144,82 @@ _COOKIE = re.compile(
     rb"(?:set-)?cookie\\{0,3}[\"']?[ \t]{0,2}[:=][ \t]{0,2}\\{0,3}[\"']?([^\r\n\"'\\\x80]{8,8192})", re.I
 )
 _PAIR = re.compile(rb"([A-Za-z0-9_.\-]{1,64})=([^;\s,]{8,4096})")
-_LOGIN = latin(
-    rb"[\s\"'`](?:-u|--user|--proxy-user|--creds|-U)[ =]?\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})"
+_LOGIN = re.compile(
+    rb"(?:-u|--user|--proxy-user|--creds)[ =]?\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})", re.I
 )
-_SHORT_FLAG = latin(
-    rb"(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker login|podman login|redis-cli|ldapsearch|htpasswd|smbclient|"
-    rb"mongo|mongosh|mongodump|7z|unzip|zip|az login|psql|sqlcmd|rar)\b[^\r\n|;&]{0,120} (?:-p|-P|-a|-w)[ =]?[\"']?"
-    rb"([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})"
+_SHORT_FLAG = re.compile(
+    rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,120}? (?:-p|-P|-a|-w)[ =]?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})", re.I
 )
+_REQUIRED = re.compile(rb"(?:requirepass|masterauth|auth-pass|identified by)[ =:]+[\"']?([^\s\"'`;\x80]{4,128})", re.I)
+_SECURE = re.compile(rb"convertto-securestring\b[^\r\n|\"']{0,40}[\"']([^\"'\r\n\x80]{4,128})[\"']", re.I)
+_MANIFEST_ENTRY = re.compile(
+    rb"\n[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?,?[ \t]*(?=\r?\n|\Z)"
+)
+_MANIFEST_DATA = re.compile(rb"\n[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.I)
+_COMMANDS = (
+    b"mysql", b"mariadb", b"sshpass", b"docker login", b"podman login", b"redis-cli", b"ldapsearch", b"htpasswd",
+    b"smbclient", b"mongodump", b"mongosh", b"az login", b"sqlcmd", b"7z ", b"unzip ", b"psexec",
+)  # fmt: skip
+_LOGINS = (b"-u ", b'-u"', b"-u'", b"--user", b"--proxy-user", b"--creds")
+_MANIFESTS = (b"kind: secret", b'kind: "secret', b'"kind":"secret', b'"kind": "secret')
+WORDS_OF_INTEREST = (
+    b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS,
+    b"requirepass", b"masterauth", b"auth-pass", b"identified by", b"convertto-securestring",
+)  # fmt: skip
+"""What `spoken_secrets` wants to be called with: where these words stand in the lower-cased text."""
+
+
+def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held]:
+    """Secrets beside a telling word: request headers, command lines, server settings, cluster manifests."""
+    done = 0
+    for word, at in words:
+        if word in (b"bearer", b"basic", b"cookie"):
+            if not at or not data[at - 1 : at].isalnum():
+                yield from header_secrets(data, at, word)
+        elif word in _LOGINS:
+            yield from _login(data, at)
+        elif word in _MANIFESTS:
+            yield from _manifest(data, at)
+        elif at >= done:  # a command line: looked at once, up to its end
+            done = at + 160
+            for pattern in (_SHORT_FLAG,) if word in _COMMANDS else (_REQUIRED, _SECURE):
+                found = pattern.match(data, at, at + 400)
+                if found and _option(_ascii(found[1])):
+                    yield Held(found.start(1), found.end(1), "password", "password-option")
+
+
+def _login(data: bytes, at: int) -> Iterator[Held]:
+    if at and data[at - 1] not in b" \t\"'`\n":
+        return
+    found = _LOGIN.match(data, at)
+    if found is None:
+        return
+    user, word = _ascii(found[1]), _ascii(found[2])
+    if not weak_pair(user, word) and not word.startswith("//"):
+        yield Held(found.start(2), found.end(2), "password", "login-option")
+
+
+def _option(word: str) -> bool:
+    odd = any(c.isdigit() or not c.isalnum() for c in word)
+    return odd and not weak_pair("", word) and not re.match(r"[\d.]+:?\d*$|[./~]", word)
+
+
+def _manifest(data: bytes, at: int) -> Iterator[Held]:
+    """The base64 values of a Kubernetes Secret: its `data` may stand before or after its `kind`."""
+    low, high = max(0, at - 4000), min(len(data), at + 8000)
+    for block in _MANIFEST_DATA.finditer(data, low, high):
+        for entry in _MANIFEST_ENTRY.finditer(data, block.end(), high):
+            if not is_placeholder(_ascii(entry[1])) and base64_text(entry[1]):
+                yield Held(entry.start(1), entry.end(1), "secret", "cluster-secret")
+
+
+def base64_text(blob: bytes) -> bool:
+    """Is this base64 of something printable?"""
+    try:
+        plain = base64.b64decode(blob.rstrip(b"=") + b"=" * (-len(blob.rstrip(b"=")) % 4), validate=True)
+        return all(c.isprintable() or c.isspace() for c in plain.decode("utf-8"))
+    except (binascii.Error, ValueError):
+        return False
 
 
 def header_secrets(data: bytes, at: int, word: bytes) -> Iterator[Held]:
@@ -183,21 +250,6 @@ def _pair_in_base64(blob: bytes) -> bool:
     except (binascii.Error, ValueError):
         return False
     return b":" in plain and len(plain) >= 5 and all(byte >= 32 for byte in plain)
-
-
-def command_secrets(data: bytes) -> Iterator[Held]:
-    """Passwords on command lines: `curl -u user:password`, `mysql -p…`, `sshpass -p …`."""
-    for spans in spans_of(_LOGIN, data):
-        (user_start, user_end), (start, end) = spans[1], spans[2]
-        user, word = _ascii(data[user_start:user_end]), _ascii(data[start:end])
-        if not weak_pair(user, word) and not word.startswith("//"):
-            yield Held(start, end, "password", "login-option")
-    for spans in spans_of(_SHORT_FLAG, data):
-        start, end = spans[1]
-        word = _ascii(data[start:end])
-        odd = any(c.isdigit() or not c.isalnum() for c in word)
-        if odd and not weak_pair("", word) and not re.match(r"[\d.]+:?\d*$|[./~]", word):
-            yield Held(start, end, "password", "password-option")
 
 
 def _ascii(data: bytes) -> str:

@@ -21,8 +21,9 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from palace_pipeline.redaction import containers, names, pii, shapes
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
-from palace_pipeline.redaction.verdicts import looks_random, secret_enough
-from palace_pipeline.redaction.views import View, decoded_base64, flat, joined, latin, normalised, spans_of
+from palace_pipeline.redaction.verdicts import is_placeholder, looks_random, secret_enough, word_share
+from palace_pipeline.redaction.views import View, decoded_base64, flat, latin, spans_of, views_of
+from palace_pipeline.redaction.words import WORDS
 
 RECIPE = 1
 """Raise it when the engine finds other places than before."""
@@ -156,7 +157,8 @@ def _rule(row: dict[str, Any]) -> Rule:
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
 _RUN = latin(rb"[A-Za-z0-9+/_\-]{20,}={0,2}")
-_LOWER_WORDS = (b"bearer", b"basic", b"cookie")
+_BASE64_TEXT = re.compile(rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[2-7][0-9a-fA-F]){16}")
+_WORDS = containers.WORDS_OF_INTEREST
 _URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
 
 
@@ -174,8 +176,9 @@ class RuleEngine:
         self._anchors = list(by_anchor)
         self._anchor_rules = list(by_anchor.values())
         self._automaton = BytesAhoCorasick(self._anchors, matchkind=MatchKind.Standard)
-        self._words = BytesAhoCorasick(list(_LOWER_WORDS), matchkind=MatchKind.Standard)
+        self._words = BytesAhoCorasick(list(_WORDS), matchkind=MatchKind.Standard)
         self._located = tuple(rule for rule in self._rules if rule.locate)
+        self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
         self._private = tuple(re2.compile(pattern.encode("utf-8")) for pattern in private_patterns)
         self._known = Memory(Claim(value, "known-value", "known-value") for value in known_values)
         self._allow = frozenset(allow)
@@ -238,12 +241,10 @@ class RuleEngine:
                 hits.append(Hit(start, end, hits[before].kind, "encoded", "view", 0.9, text[start:end], whole=True))
         if depth >= MAX_DEPTH:
             return
-        for view in (normalised(text, data), joined(text, data)):
-            if view is not None and view.text != text:
-                below = _Reading(
-                    view.text, flat(view.text), [*reading.chain, view], own=own, joints=view.kind == "joined"
-                )
-                self._read(below, work, depth + 1, readings, hits)
+        for view in views_of(text, data):
+            chain = [*reading.chain, view]
+            below = _Reading(view.text, flat(view.text), chain, own=own, joints=view.kind == "joined")
+            self._read(below, work, depth + 1, readings, hits)
 
     # --- one text, as it stands
 
@@ -253,20 +254,10 @@ class RuleEngine:
             yield _named(text, found)
         for found in names.foreign(text, data):
             yield _named(text, found)
-        for held in containers.command_secrets(data):
+        words = self._words.find_matches_as_indexes(data.lower())
+        for held in containers.spoken_secrets(data, [(_WORDS[index], start) for index, start, _ in words]):
             yield _held(text, held)
-        for _, start, _ in [(w, s, e) for w, s, e in self._words.find_matches_as_indexes(data.lower())]:
-            word = data[start : start + 6].lower()
-            word = b"basic" if word.startswith(b"basic") else word
-            if start and data[start - 1] in _ALNUM:
-                continue
-            for held in containers.header_secrets(data, start, word):
-                yield _held(text, held)
-        for found in pii.numbers(text, data):
-            yield _personal(text, found)
-        for found in pii.ibans(data):
-            yield _personal(text, found)
-        for found in pii.ip_addresses(data):
+        for found in pii.personal(text, data):
             yield _personal(text, found)
         for index, pattern in enumerate(self._private):
             yield from _private(text, pattern, index)
@@ -315,15 +306,18 @@ class RuleEngine:
             start, end = spans[0]
             size = end - start
             if not start or data[start - 1] not in _ALNUM:
-                for rule in self._located:
-                    found = rule.regex.match(data, start)
-                    if found and _in_context(rule, data, start) and secret_enough(_body(found[0])):
+                edge = start
+                while data[edge] in b"+/-_":
+                    edge += 1
+                for rule in self._located if self._located_any.match(data, edge) else ():
+                    found = rule.regex.match(data, edge)
+                    if found and _in_context(rule, data, edge) and secret_enough(_body(found[0])):
                         prefix = found[0].rfind(b"_") + 1 or found[0].rfind(b"-") + 1
-                        value = text[start : found.end()]
-                        own.append(Hit(start, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
-                if 26 <= size <= 52 and (kind := pii.base58_check(text[start:end])):
+                        value = text[edge : found.end()]
+                        own.append(Hit(edge, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
+                if 26 <= size <= 52 and data[start] in b"13KL5T9c" and (kind := pii.base58_check(text[start:end])):
                     own.append(Hit(start, end, kind, kind, "personal", 0.95, text[start:end]))
-            if size < 24:
+            if size < 24 or _BASE64_TEXT.match(data, start) is None:
                 continue
             plain = decoded_base64(text[start:end])
             if plain is not None:
@@ -356,7 +350,10 @@ def _match(rule: Rule, text: str, data: bytes, start: int, end: int) -> Hit | No
     if not _in_context(rule, data, low):
         return None
     prefix = end - low if low <= start and not rule.back else 0
-    if rule.gate == "body" and not secret_enough(_body(data[low + prefix : high])):
+    body = _body(data[low + prefix : high])
+    if rule.gate == "body" and not secret_enough(body):
+        return None
+    if rule.gate == "shape" and is_placeholder(body):
         return None
     return Hit(low, high, rule.kind, rule.id, "rule", 0.95, text[low:high], prefix=prefix)
 
@@ -414,11 +411,11 @@ class _Reading:
         known_to = {found.end for found in self.own if found.kind == hit.kind or found.layer == hit.layer}
         for index, cut in enumerate(cuts):
             before = view.source(hit.start, cut)[1]
-            if before not in known_to:
+            if cut in view.firm or before not in known_to:
                 continue
             stop = cuts[index + 1] if index + 1 < len(cuts) else hit.end
             piece = self.text[cut:stop]
-            if not looks_random(piece, 8) and not (len(piece) >= 12 and secret_enough(piece)):
+            if not _goes_on(piece, self.text[stop : stop + 1]):
                 return cut if index else None
         return hit.end
 
@@ -431,6 +428,14 @@ class _Reading:
         return out
 
 
+def _goes_on(piece: str, after: str) -> bool:
+    """Is this the rest of a token on a new line? It looks random, or stands alone on its line and is no word."""
+    if looks_random(piece, 8) or (len(piece) >= 12 and secret_enough(piece)):
+        return True
+    alone = after in ("", "\n", "\r") and piece.isascii() and (piece[1:].lower() != piece[1:] or not piece.isalpha())
+    return alone and len(piece) >= 2 and word_share(piece) < 0.5
+
+
 def _blob_part(view: View, start: int, end: int) -> tuple[int, int]:
     """The part of a long encoded run that holds decoded characters [start, end), with room for wide characters."""
     origin, length, size = view.origins[0], view.lengths[0], view.sizes[0]
@@ -441,31 +446,7 @@ def _blob_part(view: View, start: int, end: int) -> tuple[int, int]:
 # --- hits from finders ------------------------------------------------------------------------------------------------
 
 _NAMED_KIND = {"password": "password", "strong": "secret", "weak": "secret", "phrase": "seed-phrase"}
-OTHER_KINDS = frozenset(
-    [
-        "password",
-        "secret",
-        "seed-phrase",
-        "private-key",
-        "url-password",
-        "url-token",
-        "url-signature",
-        "basic-auth",
-        "bearer-token",
-        "session-cookie",
-        "email",
-        "phone",
-        "credit-card",
-        "us-ssn",
-        "cn-resident-id",
-        "iban",
-        "ip-address",
-        "crypto-address",
-        "wallet-key",
-        "private-pattern",
-        "known-value",
-    ]
-)
+OTHER_KINDS = WORDS["other_kinds"]
 
 
 def _named(text: str, found: names.Assigned) -> Hit:

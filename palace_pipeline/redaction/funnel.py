@@ -17,6 +17,7 @@ from pathlib import Path
 from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
 from palace_pipeline.redaction.engine import Engine, RuleEngine, Span, WorkLimit
 from palace_pipeline.redaction.verdicts import is_placeholder, looks_random
+from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.settings import RedactionSettings
 
 RECIPE = 1
@@ -25,22 +26,7 @@ ROUNDS = 6
 MAX_FIELD = 64 * 1024 * 1024
 """Characters; a longer field is withheld unread."""
 
-GUESSABLE = frozenset(
-    [
-        "email",
-        "phone",
-        "credit-card",
-        "us-ssn",
-        "cn-resident-id",
-        "iban",
-        "ip-address",
-        "password",
-        "url-password",
-        "private-pattern",
-        "known-value",
-        "seed-phrase",
-    ]
-)
+GUESSABLE = WORDS["guessable_kinds"]
 """Kinds whose values can be found again by trying: their masks never carry a keyed hash."""
 
 

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, is_placeholder, looks_random, password_like, token_like
+from palace_pipeline.redaction.verdicts import (
+    WEAK_PASSWORDS,
+    is_hex,
+    is_placeholder,
+    looks_random,
+    password_like,
+    token_like,
+)
 from palace_pipeline.redaction.views import latin, spans_of
+from palace_pipeline.redaction.words import WORDS
 
 Strength = Literal["password", "strong", "weak", "phrase"]
 
@@ -44,7 +52,7 @@ _ASSIGN = latin(
     rb")"
 )
 _SIGN, _COMMA, _PROSE, _PAIR, _SPACE, _OTHER = range(2, 8)
-_NAME_BEFORE = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}\Z")
+_NAME_BACKWARDS = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}")
 _PHRASE_BEFORE = re.compile(
     rb"(?:api|access|secret|private|auth|account|encryption|signing|service|app|client|license|storage|deploy|bot|"
     rb"refresh|bearer|webhook|master|security|sas|shared|admin|root|user|personal access|storage account|wallet)[ ]+\Z",
@@ -52,353 +60,12 @@ _PHRASE_BEFORE = re.compile(
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_PASSWORDS = frozenset(
-    [
-        "password",
-        "passwd",
-        "passwort",
-        "kennwort",
-        "pwd",
-        "pass",
-        "passphrase",
-        "passcode",
-        "pw",
-        "psk",
-        "senha",
-        "wachtwoord",
-        "parola",
-        "clave",
-    ]
-)
-_STRONG = frozenset(
-    [
-        "token",
-        "secret",
-        "secrets",
-        "credential",
-        "credentials",
-        "apikey",
-        "accesskey",
-        "secretkey",
-        "privatekey",
-        "authkey",
-        "accesstoken",
-        "authtoken",
-        "apitoken",
-        "clientsecret",
-        "bearertoken",
-        "refreshtoken",
-        "pat",
-        "sas",
-        "appkey",
-        "accountkey",
-    ]
-)
-_WEAK = frozenset(
-    [
-        "key",
-        "keys",
-        "auth",
-        "authorization",
-        "cookie",
-        "session",
-        "salt",
-        "webhook",
-        "license",
-        "licence",
-        "dsn",
-        "bearer",
-        "tokens",
-    ]
-)
-_KEY_QUALIFIERS = frozenset(
-    [
-        "api",
-        "access",
-        "secret",
-        "private",
-        "account",
-        "auth",
-        "encryption",
-        "encrypt",
-        "signing",
-        "storage",
-        "master",
-        "service",
-        "subscription",
-        "consumer",
-        "app",
-        "application",
-        "deploy",
-        "license",
-        "client",
-        "shared",
-        "sas",
-        "webhook",
-        "admin",
-        "root",
-        "bot",
-        "data",
-        "server",
-        "ssh",
-        "crypto",
-        "cipher",
-        "aes",
-        "hmac",
-        "jwt",
-        "wallet",
-        "rest",
-        "integration",
-        "ingest",
-        "write",
-        "read",
-        "live",
-        "prod",
-        "production",
-        "partner",
-        "merchant",
-    ]
-)
-_NOT_AFTER = frozenset(
-    [
-        "id",
-        "ids",
-        "name",
-        "names",
-        "file",
-        "files",
-        "path",
-        "paths",
-        "dir",
-        "directory",
-        "url",
-        "urls",
-        "uri",
-        "endpoint",
-        "count",
-        "counts",
-        "length",
-        "len",
-        "size",
-        "type",
-        "types",
-        "limit",
-        "limits",
-        "expiry",
-        "expires",
-        "expired",
-        "expiration",
-        "expire",
-        "ttl",
-        "at",
-        "date",
-        "time",
-        "timeout",
-        "format",
-        "field",
-        "fields",
-        "policy",
-        "hint",
-        "label",
-        "placeholder",
-        "algorithm",
-        "alg",
-        "version",
-        "ref",
-        "reference",
-        "arn",
-        "class",
-        "provider",
-        "prefix",
-        "suffix",
-        "regex",
-        "pattern",
-        "manager",
-        "helper",
-        "handler",
-        "factory",
-        "service",
-        "store",
-        "error",
-        "errors",
-        "exception",
-        "usage",
-        "used",
-        "budget",
-        "bucket",
-        "window",
-        "index",
-        "kind",
-        "status",
-        "state",
-        "validator",
-        "validation",
-        "column",
-        "schema",
-        "mode",
-        "enabled",
-        "required",
-        "rotation",
-        "min",
-        "max",
-        "number",
-        "num",
-        "rate",
-        "cost",
-        "price",
-        "map",
-        "list",
-        "dict",
-        "func",
-        "fn",
-        "callback",
-        "headers",
-        "parser",
-        "param",
-        "params",
-        "izer",
-        "reset",
-        "resets",
-        "duration",
-        "interval",
-        "created",
-        "updated",
-        "scheme",
-        "host",
-        "port",
-        "exists",
-        "valid",
-        "invalid",
-        "missing",
-        "strength",
-        "rules",
-        "rule",
-        "message",
-        "model",
-        "models",
-        "page",
-        "alias",
-        "title",
-        "description",
-        "desc",
-        "text",
-        "fingerprint",
-        "thumbprint",
-        "hash",
-        "checksum",
-        "codec",
-        "encoding",
-        "cache",
-        "lookup",
-        "press",
-        "down",
-        "up",
-        "code",
-        "event",
-        "events",
-        "signature",
-        "ring",
-        "vault",
-        "board",
-        "word",
-        "words",
-        "frame",
-        "point",
-        "pair",
-        "pairs",
-        "stroke",
-        "note",
-        "space",
-        "pad",
-        "usagedetails",
-        "issuer",
-        "audience",
-        "scope",
-        "scopes",
-    ]
-)
-_NOT_BEFORE = frozenset(
-    [
-        "public",
-        "primary",
-        "foreign",
-        "partition",
-        "sort",
-        "cache",
-        "idempotency",
-        "row",
-        "hash",
-        "dedup",
-        "object",
-        "group",
-        "map",
-        "dict",
-        "lookup",
-        "search",
-        "hot",
-        "arrow",
-        "unique",
-        "index",
-        "composite",
-        "natural",
-        "surrogate",
-        "translation",
-        "message",
-        "locale",
-        "registry",
-        "max",
-        "min",
-        "total",
-        "num",
-        "input",
-        "output",
-        "prompt",
-        "completion",
-        "next",
-        "page",
-        "prev",
-        "previous",
-        "continuation",
-        "eos",
-        "bos",
-        "pad",
-        "unk",
-        "sep",
-        "cls",
-        "mask",
-        "special",
-        "start",
-        "end",
-        "stop",
-        "current",
-        "csrf",
-        "xsrf",
-        "author",
-        "publishable",
-        "site",
-        "no",
-        "without",
-        "forgot",
-        "reset",
-        "change",
-        "lost",
-        "invalid",
-        "wrong",
-        "missing",
-        "empty",
-        "enter",
-        "pub",
-        "answer",
-        "shift",
-        "ctrl",
-        "alt",
-        "meta",
-        "tab",
-        "enter",
-        "esc",
-        "home",
-    ]
-)
+_PASSWORDS = WORDS["name_password"]
+_STRONG = WORDS["name_strong"]
+_WEAK = WORDS["name_weak"]
+_KEY_QUALIFIERS = WORDS["key_qualifier"]
+_NOT_AFTER = WORDS["not_after"]
+_NOT_BEFORE = WORDS["not_before"]
 
 
 @lru_cache(4096)
@@ -433,7 +100,7 @@ def _word_strength(word: str, before: str) -> Strength | None:
         return "strong"
     if word in ("key", "keys"):
         return "strong" if before in _KEY_QUALIFIERS else "weak"
-    if word.endswith("key") and word[:-3] in _KEY_QUALIFIERS:
+    if word.endswith("key") and any(word[:-3].endswith(q) for q in _KEY_QUALIFIERS if len(q) > 2):
         return "strong"
     if word in _WEAK:
         return "weak"
@@ -479,8 +146,8 @@ def assigned(data: bytes) -> Iterator[Assigned]:
         operator = next(i for i in range(_SIGN, _OTHER + 1) if spans[i][0] >= 0)
         while data[name_start] in b"_-. \"'>":
             name_start += 1
-        before = _NAME_BEFORE.search(data, max(0, name_start - 48), name_start)
-        left = before.start() if before else name_start
+        before = _NAME_BACKWARDS.match(data[max(0, name_start - 48) : name_start][::-1])
+        left = name_start - (before.end() if before else 0)
         name = data[left:name_end].decode("ascii", "replace").replace("\ufffd", "n")
         phrase = ""
         if left == name_start:
@@ -524,10 +191,13 @@ def _value(
     if body is None:
         body = _BARE.match(data, start)
     if body is None:
-        if sign == b":" and not quote:
+        tag = sign == b">" and data[left - 1 : left] == b"<"
+        if (sign == b":" or tag) and not quote:
             return _on_next_line(data, place, name, strength)
         return None
     end = body.end() if quoted else _bare_end(data, start, body.end(), left)
+    if sign == b">" and data[left - 1 : left] == b"<" and data[end : end + 2] != b"</":
+        return None
     value = data[start:end].decode("ascii", "replace")
     if not value or (sign == b"==" and not quoted):
         return None
@@ -562,7 +232,7 @@ def _judge(value: str, strength: Strength, quoted: bool, prose: bool) -> bool:
 def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength, quoted: bool) -> bool:
     """A name, a blank and a value: only after `--`, in quotes, in a .netrc line, or when the value is random."""
     if strength == "weak":
-        return False
+        return not is_hex(value) and looks_random(value, 24)
     if data[max(0, left - 2) : left] == b"--" or name.startswith("-"):
         return True
     if quoted and strength == "password":
@@ -571,7 +241,7 @@ def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength
         rb"\b(?:login|machine|user|host)\s+\S+\s*\Z", data[max(0, left - 80) : left]
     ):
         return True
-    return looks_random(value, 16) and not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", value)
+    return looks_random(value, 16)
 
 
 def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Assigned | None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from palace_pipeline.redaction.views import latin, spans_of
+from palace_pipeline.redaction.views import any_match, latin, spans_of
+from palace_pipeline.redaction.words import WORDS
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,10 +32,7 @@ class Personal:
 
 _LOCAL = re.compile(rb"[A-Za-z0-9](?:[A-Za-z0-9._%+'\-]{0,62}[A-Za-z0-9_+\-])?\Z|[A-Za-z0-9]\Z")
 _DOMAIN = re.compile(rb"@((?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}([A-Za-z]{2,24}))(?![A-Za-z0-9])")
-_NOT_TLD = frozenset(
-    b"png jpg jpeg gif svg webp ico css js ts tsx jsx mjs json yaml yml toml md txt py rs go rb sh html htm xml lock "
-    b"service socket target timer mount local localhost internal invalid test example lan localdomain".split()
-)
+_NOT_TLD = frozenset(word.encode() for word in WORDS["not_tld"])
 _PUBLIC_LOCAL = re.compile(
     rb"(?:no-?reply|do-?not-?reply|git|root|postmaster|mailer-daemon|hg|svn)\Z|.*\+?noreply\Z|\d+\+\w+\Z", re.I
 )
@@ -70,13 +68,15 @@ def email_at(data: bytes, at: int) -> Personal | None:
 _RUN = latin(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
 _PHONE_WORDS = re.compile(
     r"phone|mobile|cell|\btel\b|tel[:.]|telephone|\bcall\b|\bfax\b|whatsapp|\bsms\b|\btext me|dial|contact|hotline|handy|"
-    r"telefon|téléphone|teléfono|móvil|portable|celular|cellulare|telefono|numéro|rufnummer|number is|reach me|office|desk|"
+    r"answering|messages? to|ring (?:me|him|her|us)|text (?:me|him|her|us)|registered|telefon|téléphone|teléfono|móvil|portable|celular|cellulare|telefono|numéro|rufnummer|number is|reach me|office|desk|"
     r"手机|电话|联系|聯繫|電話|手機|座机|致电|携帯|전화|휴대폰|연락처|телефон|тел\.|моб|звони|"
     r"điện thoại|هاتف|טלפון|फ़ोन|โทร",
     re.I,
 )
-_PHONE_AFTER = re.compile(r"\s*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
-_CARD_WORDS = re.compile(r"card|visa|master|amex|maestro|卡|карт|tarjeta|carte|karte|credit|debit", re.I)
+_PHONE_AFTER = re.compile(r"[\s-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
+_CARD_WORDS = re.compile(
+    r"card|\bcc\b|卡号|信用卡|银行卡|visa|master|amex|maestro|卡|карт|tarjeta|carte|karte|credit|debit", re.I
+)
 _SSN_WORDS = re.compile(r"\bssn\b|social security|\bss#|tax(?:payer)? id", re.I)
 _NOT_NUMBER = re.compile(
     r"(?:\bid|\bpid|order|version|port|line|isbn|timestamp|ticket|issue|invoice|bytes|size|build|no\.?|#|№|编号|订单|单号|学号|工号)[\s:=#.]*$",
@@ -90,6 +90,9 @@ _GLUE_AFTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@
 _CARD = re.compile(rb"\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19}")
 _US = re.compile(rb"(?:\+?1[ .\-]?)?(?:\(([2-9]\d{2})\)[ .\-]?|([2-9]\d{2})([ .\-]))([2-9]\d{2})[ .\-](\d{4})")
 _SSN = re.compile(rb"(\d{3})([ \-])(\d{2})\2(\d{4})")
+
+
+_EXTENSION_OF = re.compile(rb" ?(?:x|X|ext\.?) ?\d{0,6}\Z")
 
 
 def luhn(digits: str) -> bool:
@@ -129,6 +132,9 @@ def cn_resident_id(text: str) -> bool:
     return "10X98765432"[sum(int(c) * w for c, w in zip(text, weights, strict=False)) % 11] == text[-1].upper()
 
 
+_EXTENSION = re.compile(rb"(?: ?(?:x|ext\.?) ?)?\d{1,6}(?![A-Za-z0-9_])|(?<=[xX])\d{1,6}(?![A-Za-z0-9_])")
+
+
 def numbers(text: str, data: bytes) -> Iterator[Personal]:
     """Cards, ids, SSNs and phones among the digit runs of a text."""
     size = len(data)
@@ -136,12 +142,18 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
         start, end = spans[0]
         before = data[start - 1] if start else 32
         after = data[end] if end < size else 32
-        if before in _GLUE_BEFORE or after in _GLUE_AFTER:
+        if before in _GLUE_BEFORE:
             continue
+        if after in _GLUE_AFTER:
+            extension = _EXTENSION.match(data, end)
+            if extension is None:
+                continue
+            end, after = extension.end(), 32
         if before == 45 and start > 1 and data[start - 2] in _GLUE_BEFORE:  # 12ab-4567…: a part of an identifier
             continue
         if after == 45 and end + 1 < size and data[end + 1] in _GLUE_BEFORE:
-            continue
+            if _PHONE_AFTER.match(text[end : end + 12]) is None:
+                continue
         if after == 46 and end + 1 < size and 48 <= data[end + 1] < 58:
             continue
         found = _number(text, data, start, end)
@@ -158,8 +170,11 @@ def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
             return Personal(start, end, "cn-resident-id")
         if 12 <= count <= 19 and _CARD.fullmatch(run) and issuer(digits) and luhn(digits) and len(set(digits)) > 1:
             near = text[max(0, start - 60) : start]
-            if count >= 14 or _CARD_WORDS.search(near):
-                return None if _NOT_NUMBER.search(near[-16:]) else Personal(start, end, "credit-card")
+            if count >= 14 and not _NOT_NUMBER.search(near[-16:]):
+                return Personal(start, end, "credit-card")
+        if 12 <= count <= 19 and _CARD.fullmatch(run) and luhn(digits) and len(set(digits)) > 1:
+            if _CARD_WORDS.search(text[max(0, start - 40) : start]):
+                return Personal(start, end, "credit-card", sure=False)
         ssn = _SSN.fullmatch(run)
         if ssn and ssn[1] not in (b"000", b"666") and ssn[1][:1] != b"9" and ssn[3] != b"00" and ssn[4] != b"0000":
             near = text[max(0, start - 48) : start]
@@ -169,24 +184,25 @@ def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
             return Personal(start, end, "us-ssn")
     if not 7 <= count <= 15 and not run.startswith(b"00"):
         return None
-    return _phone(text, data, start, end, run, digits)
+    return _phone(text, start, run)
 
 
-def _phone(text: str, data: bytes, start: int, end: int, run: bytes, digits: str) -> Personal | None:
-    while run[-1:] in b" (.-/" and run:
-        run, end = run[:-1], end - 1
-    if run.startswith(b"+") or run.startswith(b"(+"):
-        return Personal(start, end, "phone") if 7 <= len(digits) <= 16 and _possible(digits) else None
+def _phone(text: str, start: int, run: bytes) -> Personal | None:
+    end = start + len(run.rstrip(b" (.-/"))
+    run = _EXTENSION_OF.sub(b"", run).rstrip(b" (.-/")
+    if run.startswith((b"+", b"(+")):
+        national = re.sub(r"\D", "", run.replace(b"(0)", b"").decode())
+        return Personal(start, end, "phone") if 7 <= len(national) <= 16 and _possible(national) else None
     us = _US.fullmatch(run)
     if us and (us[1] or us[3]):
         return Personal(start, end, "phone")
+    if _DATE.search(run) or re.fullmatch(rb"\d+\.\d+|\d{13}|\d{14,}|\d{1,6}", run):
+        return None
     near = text[max(0, start - 40) : start]
     cut = max(near.rfind("\n\n"), near.rfind("。"))
     near = near[cut + 1 :]
     spoken = _PHONE_WORDS.search(near) or _PHONE_AFTER.match(text[end : end + 12])
-    if not spoken or _NOT_NUMBER.search(near[-16:]) or _DATE.search(run):
-        return None
-    if re.fullmatch(rb"\d+\.\d+", run) or re.fullmatch(rb"\d{13}", run) or (run.isdigit() and len(digits) > 13):
+    if not spoken or _NOT_NUMBER.search(near[-16:]):
         return None
     return Personal(start, end, "phone", sure=False)
 
@@ -205,7 +221,7 @@ def _possible(digits: str) -> bool:
 
 # --- IBAN -------------------------------------------------------------------------------------------------------------
 
-_IBAN = latin(rb"[A-Z]{2}\d{2}(?:[ \-]?[A-Z0-9]{4}){2,7}(?:[ \-]?[A-Z0-9]{1,4})?")
+_IBAN = latin(rb"(?i)[A-Z]{2}\d{2}(?:[ \-]?[A-Z0-9]{4}){2,7}(?:[ \-]?[A-Z0-9]{1,4})?")
 _IBAN_LENGTHS = {
     country: size
     for size, countries in {
@@ -224,7 +240,7 @@ def ibans(data: bytes) -> Iterator[Personal]:
         start, end = spans[0]
         if start and data[start - 1 : start].isalnum():
             continue
-        wanted = _IBAN_LENGTHS.get(data[start : start + 2].decode())
+        wanted = _IBAN_LENGTHS.get(data[start : start + 2].decode().upper())
         if wanted is None:
             continue
         compact = ""
@@ -241,8 +257,10 @@ def ibans(data: bytes) -> Iterator[Personal]:
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 _IPV4 = latin(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
-_IPV6 = latin(rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}")
-_WELL_KNOWN = frozenset(["8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112", "208.67.222.222", "208.67.220.220", "114.114.114.114", "223.5.5.5", "223.6.6.6", "119.29.29.29", "4.4.4.4", "4.2.2.2", "1.2.3.4", "5.6.7.8", "2.2.2.2", "3.3.3.3", "255.255.255.255"])  # fmt: skip
+_IPV6 = latin(
+    rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4}"
+)
+_WELL_KNOWN = WORDS["well_known_ip"]  # fmt: skip
 _VERSION_BEFORE = re.compile(
     rb"(?:version|ver|release|oid|build|v|chrome|firefox|safari|edge|edg|opr|==|>=|<=|~=|\^|rev|update|upgrade(?: to)?)[\s:/=\"'v]*\Z",
     re.I,
@@ -300,3 +318,20 @@ def base58_check(text: str) -> str | None:
     if len(raw) < 5 or hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()[:4] != raw[-4:]:
         return None
     return "wallet-key" if len(raw) >= 37 else "crypto-address"
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+_ANY = latin(
+    rb"\d(?:[ ().\-/\x80]{0,3}\d){6}|[0-9a-fA-F]{3}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:]|[A-Za-z]{2}\d{2}[ \-]?[A-Za-z0-9]{4}|"
+    rb"\d\.\d{1,3}\.\d{1,3}\.\d"
+)
+
+
+def personal(text: str, data: bytes) -> Iterator[Personal]:
+    """Everything but e-mail (which is found by its `@`); one cheap look decides whether there can be anything."""
+    if not any_match(_ANY, data):
+        return
+    yield from numbers(text, data)
+    yield from ibans(data)
+    yield from ip_addresses(data)

@@ -17,6 +17,8 @@ from functools import lru_cache
 
 import re2
 
+from palace_pipeline.redaction.verdicts import word_share
+
 _SWAP_OUT = bytes.maketrans(b"?\x7f", b"\x80?")
 _PUNCTUATION = (("：", ":"), ("＝", "="), ("“", '"'), ("”", '"'), ("‘", "'"), ("’", "'"), ("「", '"'), ("」", '"'))
 REGION = 700
@@ -44,6 +46,10 @@ def spans_of(program: re2._Regexp, data: bytes) -> Iterator[list[tuple[int, int]
         position = spans[0][1]
 
 
+def any_match(program: re2._Regexp, data: bytes) -> bool:
+    return program._regexp.Match(re2._Anchor.UNANCHORED, data, 0, len(data))[0][0] >= 0
+
+
 def flat(text: str) -> bytes:
     """One byte a code point: ASCII as it is, everything else 0x80, so that byte offsets are character offsets.
 
@@ -68,6 +74,8 @@ class View:
     origins: list[int] = field(default_factory=list[int])
     lengths: list[int] = field(default_factory=list[int])
     sizes: list[int] = field(default_factory=list[int])
+    firm: set[int] = field(default_factory=set[int])
+    """Places in the view where the source itself says that two parts belong together (joined literals)."""
 
     def source(self, start: int, end: int) -> tuple[int, int]:
         """The span of the source that view[start:end] was made from."""
@@ -154,10 +162,11 @@ def fold(char: str) -> str:
     return char
 
 
-_ESCAPES = latin(
+_ESCAPE = (
     rb"\x1b[\[\]]|[A-Za-z0-9+/_=:.~\-]\\{1,4}[/_\-.+=~*:@!#$%&]|\\{1,4}[ux][0-9a-fA-F]{2}|%[2-7][0-9A-Fa-f]|%0[AaDd]|"
     rb"&#[xX]?[0-9a-fA-F]{2,5};|&(?:amp|quot|lt|gt|apos);|=3[DdA]|\\{2,4}[\"nrt]"
 )
+_ESCAPES = latin(_ESCAPE)
 _DECODE = (
     r"(?P<ansi>\x1b\[[0-?]{0,32}[ -/]{0,4}[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
     r"|(?P<unicode>\\{1,4}u\{?(?P<code>[0-9a-fA-F]{4})\}?)|(?P<hex>\\{1,4}x(?P<code2>[0-9a-fA-F]{2}))"
@@ -242,47 +251,65 @@ def normalised(text: str, data: bytes) -> View | None:
 
 # --- joined view ------------------------------------------------------------------------------------------------------
 
-_JOINT = latin(
-    rb"[A-Za-z0-9+/_=.~!@#$%^&*:\-](?:"
-    rb"(?P<quoted>\\{0,3}[\"'`](?:[ \t]{0,4}\\?\r?\n)?[ \t]{0,40}(?:[+.&,]|\.\.|\|\||<>|\+\+)?(?:[ \t]{0,4}\\?\r?\n)?[ \t]{0,40}(?:[+.&]|\.\.)?[ \t]{0,4}[frbu]?\\{0,3}[\"'`])"
-    rb"|(?P<wrapped>[ \t]{0,4}\\?=?\r?\n[ \t]{0,24}(?:[>|+#*] ?|// ?|\d{1,6}[\t:|] ?)?[ \t]{0,24})"
-    rb"|(?P<escaped>\\{1,3}r?\\{0,3}n)"
-    rb")[A-Za-z0-9+/_=.~!@#$%^&*\-]"
+_TOKEN = rb"[A-Za-z0-9+/_=.~!@#$%^&*:\-]"
+_QUOTE = rb"\\{0,3}[\"'`]"
+_NEWLINE = rb"(?:[ \t]{0,4}\\?\r?\n)?[ \t]{0,40}"
+_LITERALS = (
+    _QUOTE + _NEWLINE + rb"(?:[+.&]|\.\.|\|\||<>|\+\+)?" + _NEWLINE + rb"(?:[+.&]|\.\.)?[ \t]{0,4}[frbu]?" + _QUOTE
 )
-_RUN_BEFORE = re.compile(rb"[A-Za-z0-9+/_=.~!@#$%^&*:\-]{1,64}\Z")
+_WRAP = rb"(?:[ \t]{0,4}[\\=]?\r?\n[ \t]{0,24}(?:[>|+#*] ?|// ?|\d{1,6}[\t:|] ?)?[ \t]{0,24}|\\{1,3}r?\\{0,3}n)"
+_CUT_LITERAL = latin(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
+_LINE_END = rb"[A-Za-z0-9+/_=.~\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
+_CUT_LINE = latin(_LINE_END)
+_LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=\-]*")
+_ANY = latin(_ESCAPE + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END)
+
+
+def views_of(text: str, data: bytes) -> Iterator[View]:
+    """The views a text calls for; one cheap look decides for plain text that there are none."""
+    if text.isascii() and not any_match(_ANY, data):
+        return
+    for view in (normalised(text, data), joined(text, data)):
+        if view is not None and view.text != text:
+            yield view
 
 
 def joined(text: str, data: bytes) -> View | None:
     """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token."""
-    joints: list[tuple[int, int]] = []
-    for spans in spans_of(_JOINT, data):
-        start, end = spans[0][0] + 1, spans[0][1] - 1
-        if spans[1][0] < 0:
-            run = _RUN_BEFORE.search(data, max(0, start - 64), start)
-            if run is None or not _cut_like(run[0]):
-                continue
-        joints.append((start, end))
+    joints = [(spans[0][0] + 4, spans[0][1] - 1) for spans in spans_of(_CUT_LITERAL, data)]
+    literals = set(joints)
+    for spans in spans_of(_CUT_LINE, data):
+        start, end = spans[0][0] + 10, spans[0][1] - 1
+        if _cut_like(data[max(0, start - 64) : start]):
+            joints.append((start, end))
     if not joints:
         return None
+    joints.sort()
     builder = _Builder("joined")
     index = 0
     for low, high in regions(joints, len(text), 400):
         position = low
         while index < len(joints) and joints[index][1] <= high:
             start, end = joints[index]
-            builder.add(text[position:start], position, start - position)
-            position = end
+            if start >= position:
+                builder.add(text[position:start], position, start - position)
+                position = end
+                if (start, end) in literals:
+                    builder.view.firm.add(builder.length)
             index += 1
         builder.add(text[position:high], position, high - position)
         builder.add("\n", high, 0)
     return builder.done()
 
 
-def _cut_like(run: bytes) -> bool:
-    """May this be the first part of a token? Twelve characters with digits among letters, or twenty of any kind."""
-    return (len(run) >= 12 and (not run.isalpha() or len(run) >= 20) and any(48 <= c < 58 for c in run)) or len(
-        run
-    ) >= 24
+def _cut_like(before: bytes) -> bool:
+    """May this end in the first part of a token? Ten characters that are no word, path or number."""
+    found = _LAST_RUN.match(before[::-1])
+    run = found[0][::-1].decode().strip("=") if found else ""
+    letters = sum(c.isalpha() for c in run)
+    if len(run) < 10 or letters < 4 or (letters == len(run) and run[1:].lower() == run[1:]):
+        return False
+    return word_share(run) < 0.5
 
 
 # --- encoded runs -----------------------------------------------------------------------------------------------------
