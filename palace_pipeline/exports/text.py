@@ -8,6 +8,8 @@ from typing import BinaryIO
 
 import orjson
 
+from palace_pipeline.exports.old_encodings import decode_old
+
 MAX_LINE_BYTES = 128 * 1024 * 1024
 """A longer JSONL line is skipped and counted; 80 MB lines (inline images) are real."""
 
@@ -30,9 +32,9 @@ def clean_text(text: str) -> str:
 
 
 def decode(data: bytes) -> str | None:
-    """Text of a file by its byte order mark, else as UTF-8, else (if it looks like text) as latin-1; None for binary.
+    """Text of a file by its byte order mark, else as UTF-8, else (if it looks like text) as `decode_old` guesses.
 
-    UTF-16 without a mark is recognised by its NULs. The result may still need `clean_text`.
+    None for binary. UTF-16 without a mark is recognised by its NULs. The result may still need `clean_text`.
     """
     for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if data.startswith(mark):
@@ -49,7 +51,12 @@ def decode(data: bytes) -> str | None:
         if error.end >= len(data) - 3 and error.reason == "unexpected end of data":
             return data[: error.start].decode("utf-8")
         control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
-        return None if control > len(sample) // 50 else data.decode("latin-1")
+        if control > len(sample) // 50:
+            return None
+        text = data.decode("utf-8", "replace")
+        broken = text.count("\ufffd")
+        # A few broken bytes in UTF-8 must not turn the whole file into rubbish.
+        return text if sum(character > "\x7f" for character in text) > 3 * broken else decode_old(data)
 
 
 def json_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
