@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from palace_pipeline.model import Conversation, Message, short_hash
 
-MERGE_RECIPE = 1
-"""Raise it when the same records give another transcript: days are then merged again."""
+MERGE_RECIPE = "1"
+"""Change it when the same records give another transcript: days are then merged again."""
 
 Key = tuple[str, str]
 Rank = tuple[datetime, int, str]

@@ -71,8 +71,8 @@ from palace_pipeline.transcripts.page_tail import closing_lines, link_lines, lin
 __all__ = ["PAGE_RECIPE", "PageError", "PageHead", "ParsedPage", "Takeover", "UserParts"]
 __all__ += ["page_folder", "page_name", "parse", "render", "slug", "take_over"]
 
-PAGE_RECIPE = 1
-"""Raise it when the same rows give another page: pages are then written again."""
+PAGE_RECIPE = "1"
+"""Change it when the same rows give another page: pages are then written again."""
 
 _LABELS = {
     "chatgpt": "ChatGPT",

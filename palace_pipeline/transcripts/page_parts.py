@@ -100,6 +100,14 @@ def take_over(text: str) -> Takeover:
     return Takeover(opened.user, opened.complete, opened.intact, key)
 
 
+def written_by_program(text: str) -> str:
+    """A page without what belongs to the user: what a scan for secrets must look at."""
+    opened = open_page(text)
+    block, start = front_matter.split(text)
+    ours = "".join(lines for name, lines in front_matter.entries(block or "") if name in _PROGRAM_KEYS)
+    return ours + (text[start:] if opened.body is None else opened.body)
+
+
 def open_page(text: str) -> Opened:
     """The parts of a page in whatever state it is; never raises."""
     text = text.removeprefix("\ufeff")

@@ -64,6 +64,29 @@ def test_a_text_comes_back_from_any_yaml_reader(text: str) -> None:
     assert load(block) == expected
 
 
+yaml_lines = st.sampled_from(
+    """a:|a: b|b: null|b: ~|null: x|n: y|a: []|tags:|  - x|  - "y z"|  -|- x|  more|a: "q"|a: "t\\n"|a: "t\\u0041"
+a: 'q'|a: 12:|a: 12|d: 2024-05-03|d: 2024-05-03T01:02:03Z|a: b # c|# c|a: x: y|a:  b|a: b |b: yes|c: [x, y]|c: {x: y}
+k k: v|a: "tab\there"|a: b\u0085c|a: 数|a: "数"|a: 1-|a: -1|a: b - c|a: b,c|a: @b|a: b@c|  b: c""".replace(
+        "\n", "|"
+    ).split("|")
+)
+
+
+@given(st.lists(yaml_lines, max_size=5))
+def test_the_fast_way_reads_what_pyyaml_reads(lines: list[str]) -> None:
+    block = "".join(f"{line}\n" for line in lines)
+    fast = front_matter._load_own(block)
+    if fast is not None:
+        assert yaml.load(block, Loader=front_matter._Loader) == fast
+
+
+def test_the_fast_way_is_the_usual_one() -> None:
+    block = dump({"title": "a: b", "day": date(2024, 5, 3), "n": 1, "none": None, "tags": ("x", "y z"), "aliases": ()})
+    assert front_matter._load_own(block) == load(block)
+    assert front_matter._load_own(block) is not None
+
+
 def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
     assert yaml.safe_load(scalar("a\ud800b")) == "a\ufffdb"
 

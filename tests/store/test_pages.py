@@ -1,0 +1,276 @@
+"""Pages as files: found, kept, moved, and nothing of the user's lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from palace_pipeline.model import Conversation, Message, page_hash
+from palace_pipeline.store import pages
+from palace_pipeline.store.pages import PageIndex, page_paths, remove_page, write_page
+from palace_pipeline.transcripts.page import PageHead, UserParts, parse, render, take_over
+
+HEAD = PageHead(date(2024, 5, 3))
+CHAT = Conversation(
+    "chatgpt",
+    "c1",
+    [Message("m1", "user", "How?", created_at=datetime(2024, 5, 3, 12, tzinfo=UTC)), Message("m2", "assistant", "So.")],
+    title="Closing a pool",
+)
+GROWN = replace(CHAT, messages=[*CHAT.messages, Message("m3", "user", "Thanks!")])
+HASH = page_hash("chatgpt", "c1")
+NAME = f"2024-05-03-closing-a-pool-{HASH}.md"
+MINE = UserParts(("pool",), ("The pool",), "\nmy words\n", "rating: 5\n")
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def annotate(path: Path) -> None:
+    """What a person does to a page: tags, aliases, a property, notes."""
+    edit(path, "tags: []\naliases: []\n---", "tags: [pool]\naliases: The pool\nrating: 5\n---")
+    path.write_text(path.read_text(encoding="utf-8") + "\nmy words\n", encoding="utf-8")
+
+
+def files(root: Path) -> list[str]:
+    return sorted(path.name for path in root.rglob("*") if path.is_file())
+
+
+def user_parts(path: Path) -> UserParts:
+    return take_over(path.read_text(encoding="utf-8")).user
+
+
+def test_a_new_page_lies_where_the_contract_says(tmp_path: Path) -> None:
+    result = write_page(tmp_path, CHAT, HEAD)
+    assert result.path == tmp_path / "conversations/chatgpt/2024" / NAME
+    assert (result.written, result.moved_from, result.conflict) == (True, None, None)
+    assert result.path.read_text(encoding="utf-8") == render(CHAT, HEAD)
+    assert result.path.stat().st_mode & 0o777 == 0o600
+    assert result.path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_unchanged_page_is_not_touched(tmp_path: Path, known: bool) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    write_page(tmp_path, CHAT, HEAD)
+    before = path.stat()
+    result = write_page(tmp_path, CHAT, HEAD, known_path=path if known else None)
+    assert (result.path, result.written, result.generated) == (path, False, "")
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_new_title_keeps_the_path_and_the_users_parts(tmp_path: Path, known: bool) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    result = write_page(tmp_path, replace(GROWN, title="Renamed"), HEAD, known_path=path if known else None)
+    assert (result.path, result.written, result.conflict) == (path, True, None)
+    assert user_parts(path) == MINE
+    assert parse(path.read_text(encoding="utf-8")).conversation.title == "Renamed"
+    assert files(tmp_path) == [NAME]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_new_day_renames_the_page_and_the_users_parts_move_with_it(tmp_path: Path, known: bool) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    result = write_page(tmp_path, CHAT, PageHead(date(2023, 12, 31)), known_path=path if known else None)
+    assert result.path == tmp_path / "conversations/chatgpt/2023" / NAME.replace("2024-05-03", "2023-12-31")
+    assert (result.moved_from, result.conflict) == (path, None)
+    assert user_parts(result.path) == MINE
+    assert files(tmp_path) == [result.path.name]
+
+
+def test_a_page_deleted_by_hand_comes_back(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    path.unlink()
+    assert write_page(tmp_path, CHAT, HEAD, known_path=path).written
+    assert path.exists()
+
+
+def test_a_relative_known_path_lies_below_the_home(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    assert not write_page(tmp_path, CHAT, HEAD, known_path=path.relative_to(tmp_path)).written
+
+
+def test_an_edited_body_is_kept_beside_the_rewritten_page(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    edit(path, "How?", "How?\n\nMy remark.")
+    edited = path.read_bytes()
+    result = write_page(tmp_path, GROWN, HEAD, known_path=path)
+    assert result.conflict == path.with_name(NAME.replace(".md", ".conflict.md"))
+    assert result.conflict.read_bytes() == edited
+    assert result.conflict.stat().st_mode & 0o777 == 0o600
+    assert user_parts(path) == MINE
+    assert "My remark" not in path.read_text(encoding="utf-8")
+    again = write_page(tmp_path, CHAT, HEAD, known_path=path)
+    assert again.conflict is None
+
+
+def test_each_edit_has_its_own_copy_and_the_same_edit_one(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    for remark in ("one", "two", "one"):
+        edit(path, "How?", remark)
+        write_page(tmp_path, CHAT, HEAD)
+    assert files(tmp_path) == [NAME.replace(".md", ".conflict-2.md"), NAME.replace(".md", ".conflict.md"), NAME]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: data.replace(b"aliases: The pool\nrating: 5\n---\n", b""),
+        lambda data: data.replace(b"my words", b"my w\xf6rds"),
+        lambda data: b"not a page at all",
+    ],
+    ids=["torn", "front matter torn", "not UTF-8", "something else"],
+)
+def test_what_cannot_be_read_is_kept_whole(tmp_path: Path, damage) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    damaged = damage(path.read_bytes())
+    path.write_bytes(damaged)
+    result = write_page(tmp_path, CHAT, HEAD, known_path=path)
+    assert result.conflict is not None
+    assert result.conflict.read_bytes() == damaged
+    assert parse(path.read_text(encoding="utf-8")).conversation.messages == CHAT.messages
+
+
+def test_an_empty_file_is_no_conflict(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    path.write_bytes(b"")
+    result = write_page(tmp_path, CHAT, HEAD, known_path=path)
+    assert (result.written, result.conflict) == (True, None)
+
+
+def test_a_page_from_windows_is_no_conflict(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    result = write_page(tmp_path, GROWN, HEAD, known_path=path)
+    assert result.conflict is None
+    assert path.read_bytes().endswith(b"## Notes\n\r\nmy words\r\n")
+
+
+def test_what_a_kill_left_between_writing_and_removing_is_put_right(tmp_path: Path) -> None:
+    old = write_page(tmp_path, CHAT, HEAD).path
+    annotate(old)
+    text = old.read_bytes()
+    new = write_page(tmp_path, CHAT, PageHead(date(2024, 1, 1)), known_path=old).path
+    old.write_bytes(text)
+    for known in (old, new, None):
+        result = write_page(tmp_path, GROWN, PageHead(date(2024, 1, 1)), known_path=known)
+        assert (result.path, result.conflict) == (new, None)
+    assert files(tmp_path) == [new.name]
+    assert user_parts(new) == MINE
+
+
+def test_two_copies_with_different_notes_are_both_kept(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    twin = path.with_name(NAME.replace("05-03", "01-01"))
+    twin.write_bytes(path.read_bytes() + b"\nother words\n")
+    annotate(path)
+    result = write_page(tmp_path, CHAT, HEAD)
+    assert result.path == path
+    everything = b"".join(file.read_bytes() for file in tmp_path.rglob("*.md"))
+    assert b"other words" in everything
+    assert b"my words" in everything
+    assert len(files(tmp_path)) == 2
+
+
+def test_conversations_that_share_a_hash_do_not_share_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "page_hash", lambda *key: "12345678")
+    monkeypatch.setattr("palace_pipeline.transcripts.page_path.page_hash", lambda *key: "12345678")
+    first = write_page(tmp_path, CHAT, HEAD).path
+    other = replace(CHAT, conversation_id="c2")
+    second = write_page(tmp_path, other, HEAD).path
+    assert first != second
+    assert not write_page(tmp_path, CHAT, HEAD).written
+    assert not write_page(tmp_path, other, HEAD).written
+
+
+def test_one_index_serves_many_pages(tmp_path: Path) -> None:
+    index = PageIndex(tmp_path)
+    chats = [replace(CHAT, conversation_id=f"c{i}") for i in range(5)]
+    for _ in range(2):
+        written = [write_page(tmp_path, chat, HEAD, index=index) for chat in chats]
+    assert not any(result.written for result in written)
+    assert sorted(page_paths(tmp_path)) == sorted(result.path for result in written)
+
+
+def test_page_paths_are_pages_only(tmp_path: Path) -> None:
+    assert list(page_paths(tmp_path)) == []
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(path, "How?", "What?")
+    write_page(tmp_path, CHAT, HEAD)
+    (path.parent / "index.md").write_text("mine")
+    (path.parent.parent / ".DS_Store").write_text("x")
+    assert list(page_paths(tmp_path)) == [path]
+    assert list(page_paths(tmp_path, "claude")) == []
+
+
+def test_generated_is_the_page_without_the_users_parts(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    generated = write_page(tmp_path, GROWN, HEAD, known_path=path).generated
+    assert "Thanks!" in generated
+    assert "Closing a pool" in generated
+    for mine in ("my words", "The pool", "rating"):
+        assert mine not in generated
+
+
+# --- removing ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_nobody_touched_goes_without_a_trace(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    result = remove_page(path)
+    assert (result.removed, result.user.blank, result.kept, result.conflict) == (True, True, None, None)
+    assert files(tmp_path) == []
+    assert not remove_page(path).removed
+
+
+def test_the_users_parts_outlive_the_page_and_return_with_it(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    result = remove_page(path)
+    assert (result.user, result.conflict) == (MINE, None)
+    assert result.kept is not None
+    assert user_parts(result.kept) == MINE
+    left = result.kept.read_text(encoding="utf-8")
+    assert files(tmp_path) == [f"2024-05-03-untitled-{HASH}.md"]
+    for gone in ("How?", "Closing", "closing"):
+        assert gone not in left
+    assert remove_page(result.kept).kept == result.kept
+    back = write_page(tmp_path, CHAT, HEAD)
+    assert user_parts(back.path) == MINE
+    assert len(files(tmp_path)) == 1
+
+
+def test_an_edited_page_is_kept_whole(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(path, "How?", "My remark.")
+    result = remove_page(path)
+    assert result.conflict is not None
+    assert "My remark." in result.conflict.read_text(encoding="utf-8")
+    assert not path.exists()
+
+
+def test_forgetting_leaves_nothing(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    other = write_page(tmp_path, replace(CHAT, conversation_id="c2"), HEAD).path
+    edit(path, "How?", "My remark.")
+    write_page(tmp_path, CHAT, HEAD)
+    moved = write_page(tmp_path, CHAT, PageHead(date(2025, 1, 1))).path
+    annotate(moved)
+    result = remove_page(moved, forget=True)
+    assert (result.removed, result.user, result.kept) == (True, MINE, None)
+    assert files(tmp_path) == [other.name]
