@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_member import MemoryMember, export, read, shown
 
 from palace_pipeline.exports import messages
 from palace_pipeline.exports.base import Head, Report
 from palace_pipeline.exports.detect import head_of
 from palace_pipeline.exports.turns import ROLES, is_turn, messages_of
 from palace_pipeline.model import Citation, Conversation, Message, from_record, to_record
+from tests.exports.memory_member import MemoryMember, export, read, shown
 
 READERS = list(messages.READERS)
 

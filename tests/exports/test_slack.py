@@ -7,12 +7,12 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_member import read, shown
 
 from palace_pipeline.exports import slack
 from palace_pipeline.exports.base import Head, Report
 from palace_pipeline.exports.slack_text import Names, block_text, plain
 from palace_pipeline.model import Citation, Conversation, Message, from_record, to_record
+from tests.exports.memory_member import read, shown
 
 READERS = [slack.READER]
 USERS = [

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_member import read, shown
 
 from palace_pipeline.exports import markdown_chat, notes, plaintext, quotes
 from palace_pipeline.exports.base import Head, Report
@@ -18,6 +17,7 @@ from palace_pipeline.exports.speakers import clean_name, is_name, role_of
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.written_times import day_heading, month_first, read_when
 from palace_pipeline.model import Conversation, Message
+from tests.exports.memory_member import read, shown
 
 READERS = [quotes.READER, markdown_chat.READER, notes.READER]
 
