@@ -1,13 +1,12 @@
 """The way in: files of the export folders -> vault and ledger."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 
 import dagster as dg
+from pydantic import Field
 
-from assets.running import batch_of, failure
+from assets.running import Materialized, batch_of, told
 from palace_pipeline.ingest import ingest
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.store.home import Home
@@ -19,7 +18,7 @@ OWNERS = ["team:palace"]
 class ExportsConfig(dg.Config):
     """`paths`: files or folders to look at (default: the folders of `palace.toml`); `limit`: files to read at most."""
 
-    paths: list[str] = []
+    paths: list[str] = Field(default_factory=list[str])
     limit: int | None = None
 
 
@@ -33,18 +32,13 @@ class ExportsConfig(dg.Config):
         "each once as a stream. The ledger then knows every conversation, in every form it was seen, and its day."
     ),
 )
-def raw_exports(
-    context: dg.AssetExecutionContext, config: ExportsConfig, palace: PalaceResource
-) -> dg.MaterializeResult[None]:
+def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace: PalaceResource) -> Materialized:
     """Read what is new or changed; damaged files are quarantined and counted, they never end the run."""
     home = cast("Home", palace.open())
-    try:
-        with home.writing():
-            found = ingest(home, [Path(p) for p in config.paths] or None, batch=batch_of(context), limit=config.limit)
-            with home.ledger() as ledger:
-                write_receipt(home.receipts, ledger, batch_of(context))
-    except Exception as error:
-        raise failure(error) from None
+    with told(), home.writing():
+        found = ingest(home, [Path(p) for p in config.paths] or None, batch=batch_of(context), limit=config.limit)
+        with home.ledger() as ledger:
+            write_receipt(home.receipts, ledger, batch_of(context))
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": found.files["found"],

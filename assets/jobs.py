@@ -1,7 +1,5 @@
 """Jobs: what the sensors, the command line and the launchpad start."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from assets.exports import raw_exports

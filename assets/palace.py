@@ -1,15 +1,10 @@
 """The palace: chunks, drawers, vectors, pages."""
 
-from __future__ import annotations
-
 import dagster as dg
 from palace_pipeline.rooms.classifier import ROOMS_RECIPE
-from palace_pipeline.stages.pages import write_pages
-from palace_pipeline.stages.recipes import VECTORS_RECIPE
-from palace_pipeline.transcripts.page import PAGE_RECIPE
 
 from assets.exports import OWNERS
-from assets.running import result, run_stage
+from assets.running import Materialized, result, run_stage
 from assets.transcripts import redacted_transcripts
 from palace_pipeline.chunking import CHUNK_RECIPE
 from palace_pipeline.metadata import lineage, table_schema
@@ -19,6 +14,9 @@ from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.drawers import file_drawers
 from palace_pipeline.stages.embed import publish_vectors
+from palace_pipeline.stages.pages import write_pages
+from palace_pipeline.stages.recipes import VECTORS_RECIPE
+from palace_pipeline.transcripts.page import PAGE_RECIPE
 
 SINGLE_RUN = dg.BackfillPolicy.single_run()
 
@@ -41,7 +39,7 @@ SINGLE_RUN = dg.BackfillPolicy.single_run()
         "on in further chunks that know their question. Every word is in exactly one chunk."
     ),
 )
-def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Cut the days' conversations."""
     home = palace.open()
     span, counts = run_stage(context, home, chunk)
@@ -63,7 +61,7 @@ def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -
     },
     description="Every chunk of talk filed: wing (project, channel), hall (kind of memory), room (topic), with a confidence.",
 )
-def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Embed new chunks once and file them."""
     home = palace.open()
     span, counts = run_stage(context, home, file_drawers)
@@ -92,7 +90,7 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.Mat
         "user and survive every rewrite. Wing and rooms come from the drawers."
     ),
 )
-def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Write the days' pages; an unchanged page is not touched."""
     span, counts = run_stage(context, palace.open(), write_pages)
     hits = counts["scan hits"]
@@ -133,7 +131,7 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
     ],
     description="Drawers in Chroma (`palace_drawers`, for any client) and in the lexical index. Only what changed is written.",
 )
-def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Bring Chroma and the lexical index in line with the drawers."""
     home = palace.open()
     span, counts = run_stage(context, home, publish_vectors)

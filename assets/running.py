@@ -1,25 +1,27 @@
 """From a Dagster step to a stage of the library and back: the job, the metadata, and errors without chat text."""
 
-from __future__ import annotations
-
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 import polars as pl
-from palace_pipeline.stages.recipes import recipes_of
 
 from palace_pipeline.metadata import FILES, TABLES, rows_per_day, table_schema
 from palace_pipeline.partitions import span_of
 from palace_pipeline.planner import Range
 from palace_pipeline.settings import SettingsError
 from palace_pipeline.stages.common import Counts, Job
+from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged, month_of
 from palace_pipeline.store.ledger import LedgerTooNew
 from palace_pipeline.store.lock import HomeBusy
 from palace_pipeline.store.receipts import write_receipt
+
+# Dagster takes the annotation only without its type parameter when an asset also gives check results.
+Materialized = dg.MaterializeResult  # pyright: ignore[reportMissingTypeArgument]
 
 BATCH_TAG = "palace/batch"
 PLANNED_TAG = "palace/planned"
@@ -40,22 +42,27 @@ def run_stage(context: dg.AssetExecutionContext, home: Home, stage: Callable[[Jo
     Raises dg.Failure with a text that names what went wrong and never quotes data.
     """
     span = span_of(context)
-    try:
-        with home.writing():
-            job = Job(
-                home=home,
-                span=span,
-                recipes=recipes_of(home),
-                batch=batch_of(context),
-                force=PLANNED_TAG not in context.run.tags,
-            )
-            counts = stage(job)
-            with home.ledger() as ledger:
-                write_receipt(home.receipts, ledger, job.batch)
-    except Exception as error:
-        # Whatever went wrong: the event log must not show it in the error's own words, which may quote a chat.
-        raise failure(error) from None
+    with told(), home.writing():
+        job = Job(
+            home=home,
+            span=span,
+            recipes=recipes_of(home),
+            batch=batch_of(context),
+            force=PLANNED_TAG not in context.run.tags,
+        )
+        counts = stage(job)
+        with home.ledger() as ledger:
+            write_receipt(home.receipts, ledger, job.batch)
     return span, counts
+
+
+@contextmanager
+def told() -> Generator[None]:
+    """Errors of the block as dg.Failure: the event log must not show them in their own words, which may quote a chat."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is raised again in words that are safe to keep
+        raise failure(error) from None
 
 
 def failure(error: Exception) -> dg.Failure:
@@ -72,9 +79,7 @@ def failure(error: Exception) -> dg.Failure:
     )
 
 
-def result(
-    context: dg.AssetExecutionContext, home: Home, asset: str, span: Range, counts: Counts
-) -> dg.MaterializeResult[None]:
+def result(context: dg.AssetExecutionContext, home: Home, asset: str, span: Range, counts: Counts) -> Materialized:
     """The materialisation of a table: rows of every day that has any, columns, counts of the run."""
     days = table_days(home, FILES[asset], span)
     for day, count in days.items():

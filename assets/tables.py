@@ -1,7 +1,5 @@
 """Tables and statistics in DuckDB."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 
@@ -9,12 +7,13 @@ import dagster as dg
 
 from assets.exports import OWNERS
 from assets.palace import SINGLE_RUN, conversation_pages, drawer_embeddings
-from assets.running import batch_of, failure, run_stage
+from assets.running import Materialized, batch_of, run_stage, told
 from palace_pipeline.partitions import DAYS
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.audit import audit
 from palace_pipeline.stages.publish import publish_tables
-from palace_pipeline.store import stats, warehouse
+from palace_pipeline.stages.recipes import TABLES_RECIPE
+from palace_pipeline.store import stats
 from palace_pipeline.store.receipts import write_receipt
 
 
@@ -26,7 +25,7 @@ from palace_pipeline.store.receipts import write_receipt
     kinds={"duckdb"},
     owners=OWNERS,
     pool="palace_home",
-    code_version=warehouse.TABLES_RECIPE,
+    code_version=TABLES_RECIPE,
     check_specs=[
         dg.AssetCheckSpec(
             "counts_add_up",
@@ -39,11 +38,12 @@ from palace_pipeline.store.receipts import write_receipt
         "and renamed in, so a reader who has the file open keeps what it opened."
     ),
 )
-def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Publish the days' rows."""
     home = palace.open()
     span, counts = run_stage(context, home, publish_tables)
-    differences = audit(home, span)
+    with told():
+        differences = audit(home, span)
     return dg.MaterializeResult(
         metadata={"dagster/table_name": "palace", **counts},
         check_results=[
@@ -67,18 +67,14 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     pool="palace_home",
     description="Trends as views in `palace.duckdb`: by day, week and month, provider, room, wing and model; hours, streaks, gaps.",
 )
-def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Make the views if they are missing or changed, and show the trend of messages."""
     home, started = palace.open(), time.perf_counter()
-    try:
-        with home.writing():
-            views = stats.create_stats(home.path)
-            with home.ledger() as ledger:
-                finished = datetime.now(UTC).isoformat(timespec="seconds")
-                ledger.log_stage(
-                    batch_of(context), "stats", finished, time.perf_counter() - started, {"views": len(views)}
-                )
-                write_receipt(home.receipts, ledger, batch_of(context))
-    except Exception as error:
-        raise failure(error) from None
+    with told(), home.writing():
+        views = stats.create_stats(home.path)
+        with home.ledger() as ledger:
+            finished = datetime.now(UTC).isoformat(timespec="seconds")
+            seconds = time.perf_counter() - started
+            ledger.log_stage(batch_of(context), "stats", finished, seconds, {"views": len(views)})
+            write_receipt(home.receipts, ledger, batch_of(context))
     return dg.MaterializeResult(metadata={"views": len(views), "names": ", ".join(views)})

@@ -1,15 +1,13 @@
 """Transcripts: merged, then redacted, then shown as pages."""
 
-from __future__ import annotations
-
 import dagster as dg
-from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 
 from assets.exports import OWNERS, raw_exports
-from assets.running import result, run_stage
+from assets.running import Materialized, result, run_stage
 from palace_pipeline.metadata import lineage, table_schema
 from palace_pipeline.model import MESSAGES
 from palace_pipeline.partitions import DAYS
+from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.normalize import normalize
 from palace_pipeline.stages.redact import redact
@@ -31,7 +29,7 @@ from palace_pipeline.transcripts.merge import MERGE_RECIPE
         "that grew updates it; an older or poorer one never shrinks it. Message rows in `lake/raw` (unredacted, 0700)."
     ),
 )
-def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Merge the sightings of the days' conversations."""
     home = palace.open()
     span, counts = run_stage(context, home, normalize)
@@ -56,7 +54,7 @@ def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceReso
         "about to be published is scanned again: a conversation with a hit is withheld whole and counted."
     ),
 )
-def redacted_transcripts(context: dg.AssetExecutionContext, palace: PalaceResource) -> dg.MaterializeResult[None]:
+def redacted_transcripts(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Redact the days' conversations into `lake/clean`."""
     home = palace.open()
     span, counts = run_stage(context, home, redact)

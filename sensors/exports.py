@@ -1,14 +1,11 @@
 """Watching: new files in the export folders, and days that have work."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
-from palace_pipeline.stages.recipes import recipes_of
 
 from assets.jobs import build_days, read_exports
 from assets.running import BATCH_TAG, PLANNED_TAG
@@ -16,6 +13,7 @@ from palace_pipeline.exports.scan import Known, Missing, Seen, changes, fingerpr
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.resources import PalaceResource
+from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home
 
 IN_FLIGHT = [

@@ -115,7 +115,8 @@ def run_backfill(first: date, last: date, *, as_json: bool) -> int:
     with home.writing(), progress():
         with home.ledger() as ledger:
             days = ledger.rows(
-                "SELECT DISTINCT day FROM conversations WHERE day BETWEEN ? AND ?", (first.isoformat(), last.isoformat())
+                "SELECT DISTINCT day FROM conversations WHERE day BETWEEN ? AND ?",
+                (first.isoformat(), last.isoformat()),
             )
         from palace_pipeline.planner import ranges
 
@@ -138,7 +139,10 @@ def run_backfill(first: date, last: date, *, as_json: bool) -> int:
 def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
     """A receipt for people: sums, what was masked, what was not taken."""
     table(
-        [{"": unit, **{k: f"{v:,}" for k, v in receipt[unit].items()}} for unit in ("files", "conversations", "messages")],
+        [
+            {"": unit, **{k: f"{v:,}" for k, v in receipt[unit].items()}}
+            for unit in ("files", "conversations", "messages")
+        ],
         title="Would be taken" if dry_run else "Receipt",
     )
     if not dry_run:
@@ -163,6 +167,7 @@ def run_status(*, as_json: bool) -> int:
     """Counts from the ledger; opens nothing else."""
     home = open_home(must_exist=True)
     with home.ledger() as ledger:
+
         def count(sql: str) -> int:
             row = ledger.one(sql)
             return int(row[0] or 0) if row else 0
@@ -175,7 +180,9 @@ def run_status(*, as_json: bool) -> int:
             "files": files,
             "conversations": count(f"SELECT count(*) {live}"),
             "messages": count(f"SELECT sum(messages) {live}"),
-            "providers": {r[0]: r[1] for r in ledger.rows(f"SELECT provider, count(*) {live} GROUP BY provider ORDER BY 2 DESC")},
+            "providers": {
+                r[0]: r[1] for r in ledger.rows(f"SELECT provider, count(*) {live} GROUP BY provider ORDER BY 2 DESC")
+            },
             "first_day": first_last[0] if first_last else None,
             "last_day": first_last[1] if first_last else None,
             "undated": count(f"SELECT count(*) {live} AND dated = 0"),
@@ -188,7 +195,9 @@ def run_status(*, as_json: bool) -> int:
         out_json(value)
         return 0
     out(f"{value['home']}")
-    out(f"{value['conversations']:,} conversations, {value['messages']:,} messages, {value['first_day']} to {value['last_day']}")
+    out(
+        f"{value['conversations']:,} conversations, {value['messages']:,} messages, {value['first_day']} to {value['last_day']}"
+    )
     out("providers: " + ", ".join(f"{name} {n}" for name, n in value["providers"].items()))
     out("files: " + ", ".join(f"{name} {n}" for name, n in sorted(files.items())))
     out(f"undated: {value['undated']} · withheld: {value['withheld']} · not taken: {value['not_taken']}")

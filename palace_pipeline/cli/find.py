@@ -47,7 +47,11 @@ def run_search(
 
     shown = console()
     for hit in result.hits:
-        shown.print(Text.assemble((f"{hit.date or 'undated':10}", "cyan"), "  ", (hit.title or "untitled", "bold"), f"  {hit.score:.2f}"))
+        shown.print(
+            Text.assemble(
+                (f"{hit.date or 'undated':10}", "cyan"), "  ", (hit.title or "untitled", "bold"), f"  {hit.score:.2f}"
+            )
+        )
         shown.print(Text("    " + hit.quote.replace("\n", "\n    ")))
         shown.print(Text(f"    {hit.page}", "dim"))
     return 0

@@ -85,6 +85,8 @@ class _File:
     """What reading one file has gathered so far."""
 
     path: str
+    shown: str
+    """The file's path below its root, with which the paths of its members begin."""
     reports: dict[str, Report] = field(default_factory=dict[str, Report])
     formats: dict[str, str] = field(default_factory=dict[str, str])
     taken: int = 0
@@ -92,7 +94,9 @@ class _File:
     kept: list[Kept] = field(default_factory=list[Kept])
 
     def report_for(self, member: str) -> Report:
-        return self.reports.setdefault(member, Report(member))
+        """The report of a member; people are told the whole path."""
+        place = self.path + member.removeprefix(self.shown) if member.startswith(self.shown) else member
+        return self.reports.setdefault(member, Report(place))
 
     def skips(self) -> list[Skip]:
         return [skip for report in self.reports.values() for skip in report.skips]
@@ -166,7 +170,7 @@ class _Run:
             return
         shown = path.relative_to(seen.root).as_posix() if path.is_relative_to(seen.root) else path.name
         member = DiskMember(Path(seen.root), path, shown, seen.size, seen.mtime_ns)
-        file = _File(seen.path)
+        file = _File(seen.path, shown)
         members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
         self._read_members(file, members, sha256)
         self._finish(seen, file, sha256, row)
@@ -392,7 +396,7 @@ class _Run:
             if path in looked_at or _is_current(row["recipe"]) or Path(path).exists():
                 continue
             members: list[VaultMember] = vault_members(self.ledger, self.vault, path)
-            file = _File(path)
+            file = _File(path, members[0].path.split("!/")[0] if members else path)
             with self.ledger.transaction():
                 self._read_members(file, chain(members), row["sha256"] or "")
                 formats = ",".join(f"{name}:{RECIPES[name]}" for name in sorted(file.formats)) or ALL_READERS

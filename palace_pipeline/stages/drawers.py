@@ -6,6 +6,7 @@ Chunks of tools' output and of thinking are no drawers: they stay searchable by 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -21,17 +22,6 @@ from palace_pipeline.stages.progress import report
 FILED_KINDS = ("exchange", "people", "document")
 EMBED_BATCH_MESSAGES = 4_000
 """Smaller than elsewhere: a kill loses at most about a minute of embedding."""
-
-
-class _Bar:
-    """Counts embedded texts for whoever shows progress."""
-
-    def __init__(self, of: int) -> None:
-        self._done, self._of = 0, of
-
-    def __call__(self, more: int) -> None:
-        self._done += more
-        report("embedding", self._done, self._of)
 
 
 def file_drawers(job: Job) -> Counts:
@@ -52,7 +42,7 @@ def file_drawers(job: Job) -> Counts:
                 chunks = lake.read("clean/chunks", [month], keys=keys).filter(pl.col("kind").is_in(FILED_KINDS))
                 known = lake.read("clean/vectors", [month], keys=keys)
                 missing = missing_texts(chunks, known, model.key).height
-                vectors = ensure_vectors(chunks, known, model, _Bar(missing))
+                vectors = ensure_vectors(chunks, known, model, partial(report, "embedding"))
                 counts["vectors"] += missing
                 lake.replace("clean/vectors", month, keys, vectors.select(list(VECTORS)))
                 heads = lake.read("clean/conversations", [month], keys=keys)

@@ -20,9 +20,10 @@ from palace_pipeline.transcripts.rows import conversation_row, message_rows
 def normalize(job: Job) -> Counts:
     """Merge what has changed on the job's days. Returns conversations, messages and moved conversations."""
     started = time.perf_counter()
-    counts: Counts = {"conversations": 0, "messages": 0, "moved": 0}
+    counts: Counts = {"conversations": 0, "messages": 0, "days": 0, "moved": 0}
     with job.home.ledger() as ledger, job.home.vault() as vault:
         work = due(ledger, "normalized", job.span, job.recipes, force=job.force)
+        counts["days"] = len({row["day"] for row in work})
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows):

@@ -43,7 +43,8 @@ def write_pages(job: Job) -> Counts:
                 }
                 page_of: dict[Key, str | None] = {}
                 shown = conversations_of(
-                    lake.read("clean/conversations", [month], keys=keys), lake.read("clean/messages", [month], keys=keys)
+                    lake.read("clean/conversations", [month], keys=keys),
+                    lake.read("clean/messages", [month], keys=keys),
                 )
                 for head, conversation in shown:
                     if head["status"] == "withheld":

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from palace_pipeline.rooms.classifier import ROOMS_RECIPE
+
 from palace_pipeline.chunking import CHUNK_RECIPE
 from palace_pipeline.embedding.convert import NAME
 from palace_pipeline.embedding.convert import RECIPE as CONVERSION
 from palace_pipeline.model import short_hash
 from palace_pipeline.planner import Recipes
 from palace_pipeline.redaction.recipe import redaction_recipe
-from palace_pipeline.rooms.classifier import ROOMS_RECIPE
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lexical import RECIPE as LEXICAL
 from palace_pipeline.store.vectors import SCHEMA_VERSION as CHROMA
-from palace_pipeline.store.warehouse import TABLES_RECIPE
+from palace_pipeline.store.warehouse_schema import SCHEMA_VERSION as TABLES
 from palace_pipeline.transcripts.merge import MERGE_RECIPE
 from palace_pipeline.transcripts.page import PAGE_RECIPE
 
+TABLES_RECIPE = str(TABLES)
 VECTORS_RECIPE = f"{CHROMA}.{short_hash(LEXICAL, length=8)}"
 
 
@@ -33,7 +35,8 @@ def recipes_of(home: Home) -> Recipes:
         rooms=f"{ROOMS_RECIPE}.{model}.{_filing(settings)}",
         pages=str(PAGE_RECIPE),
         vectors=f"{VECTORS_RECIPE}.{model}",
-        tables=TABLES_RECIPE,
+        # The local_* columns are in the display zone.
+        tables=f"{TABLES_RECIPE}.{settings.zone}",
     )
 
 

@@ -6,10 +6,9 @@ import time
 from collections import Counter
 from typing import Any
 
-from palace_pipeline.redaction.funnel import Funnel
-
 from palace_pipeline.model import CONVERSATIONS, FINDINGS, MESSAGES, Conversation, frame, short_hash, to_record
 from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
 from palace_pipeline.transcripts.rows import conversation_row, conversations_of, message_rows

@@ -13,8 +13,11 @@ TEMPORARY_PREFIX = ".tmp-"
 
 
 def make_folder(path: Path, mode: int = 0o700) -> Path:
-    """The folder, made with its parents if need be; a new one is the owner's alone."""
-    path.mkdir(mode=mode, parents=True, exist_ok=True)
+    """The folder, made with its parents if need be; new ones are the owner's alone."""
+    # Path.mkdir gives parents the usual mode, so they are made one by one.
+    for part in [path, *path.parents][::-1]:
+        if not part.exists():
+            part.mkdir(mode=mode, exist_ok=True)
     return path
 
 
