@@ -115,6 +115,19 @@ def _as_json(value: object) -> str:
             return "(nested too deeply)"
 
 
+def cut_blocks(text: str, tag: str) -> tuple[str, list[str]]:
+    """(`text` without its `<tag>…</tag>` blocks, what stood in them). An opening without an end is text."""
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    kept: list[str] = []
+    inside: list[str] = []
+    at = 0
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
+        kept.append(text[at:start])
+        inside.append(text[start + len(opening) : end])
+        at = end + len(closing)
+    return ("".join(kept) + text[at:], inside) if inside else (text, inside)
+
+
 def inline_file(media_type: object, data: object, name: object = None) -> Attachment:
     """An attachment for base64 data inside a log: type and size stay, the data does not."""
     size = None

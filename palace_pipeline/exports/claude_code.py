@@ -42,8 +42,7 @@ _LEADING_KINDS = frozenset(
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _AGENT_FILE = re.compile(r"agent-(.+)")
 _ENDINGS = re.compile(r"(?:\.jsonl|\.ndjson|\.json|\.zst|\.gz)+$", re.IGNORECASE)
-_WEB_SESSION = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:\s*\n|[^\n]*?(?<!\\)"loglines"\s*:\s*\[)')
-_WEB_HEAD_BYTES = 65536
+_SPREAD_OVER_LINES = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{[ \t\r]*\n")
 _MAX_WEB_BYTES = 512 * 1024 * 1024
 
 
@@ -90,17 +89,16 @@ class ClaudeCodeReader:
         session = _Session()
         if "subagents" in PurePosixPath(member.path).parts and (match := _AGENT_FILE.fullmatch(stem)):
             session.agent_file = match[1]
-        fallback = _UUID.search(stem)
-        web = _web_session(member)
-        if web is not None:
-            session.session_id = name_of(web.get("session_id")) or name_of(web.get("id"))
-            session.titles.update({"ai-title": title} if (title := name_of(web.get("title"))) else {})
-        lines = records(member, report, _is_whole) if web is None else _loglines(web, report)
+        web = _spread_session(member)
+        lines = records(member, report, _is_whole) if web is None else iter([(1, web)])
         empty = True
         for number, record in lines:
             empty = False
-            _take(session, record, number, stem, report)
-        own_id = stem if fallback and fallback[0] == stem else session.session_id
+            if isinstance(record.get("loglines"), list):
+                _take_web(session, record, stem, report)
+            else:
+                _take(session, record, f"line {number}", stem, report)
+        own_id = stem if _UUID.fullmatch(stem) else session.session_id
         found = list(_conversations(session, own_id, stem, member, report))
         if not found and not empty:
             report.skip("session without messages", expected=True, unit="conversation")
@@ -120,43 +118,51 @@ def _is_ours(item: Record) -> bool:
         return "leafUuid" in item
     if kind == "file-history-snapshot":
         return "snapshot" in item
-    return kind in _LEADING_KINDS and isinstance(item.get("sessionId"), str)
+    return isinstance(kind, str) and kind in _LEADING_KINDS and isinstance(item.get("sessionId"), str)
 
 
 def _is_whole(record: Record) -> bool:
     return isinstance(record.get("type"), str) and isinstance(record.get("sessionId"), str)
 
 
-def _web_session(member: Member) -> Record | None:
-    """The object of a web session, or None for lines."""
+def _spread_session(member: Member) -> Record | None:
+    """The object of a web session that is spread over lines, or None if there is one object a line."""
     with member.open() as stream:
-        start = stream.read(_WEB_HEAD_BYTES)
-        if not _WEB_SESSION.match(start):
+        start = stream.read(64)
+        if not _SPREAD_OVER_LINES.match(start):
             return None
         data = start + stream.read(_MAX_WEB_BYTES)
     try:
         value = parse_json(data.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n"))
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and isinstance(value.get("loglines"), list) else None
+    return value if isinstance(value, dict) else None
 
 
-def _loglines(web: Record, report: Report) -> Iterator[tuple[int, Record]]:
-    for number, value in enumerate(web["loglines"], 1):
-        if isinstance(value, dict):
-            yield number, value
+def _take_web(session: _Session, web: Record, stem: str, report: Report) -> None:
+    """A session of claude.ai/code as its web API gives it."""
+    session.session_id = session.session_id or name_of(web.get("session_id")) or name_of(web.get("id"))
+    if title := name_of(web.get("title")):
+        session.titles.setdefault("ai-title", title)
+    for index, record in enumerate(web["loglines"]):
+        if isinstance(record, dict):
+            _take(session, record, f"loglines[{index}]", stem, report)
         else:
-            report.skip("line is no record", f"loglines[{number - 1}]", expected=False)
+            report.skip("line is no record", f"loglines[{index}]", expected=False)
 
 
-def _take(session: _Session, record: Record, number: int, stem: str, report: Report) -> None:
+def _take(session: _Session, record: Record, place: str, stem: str, report: Report) -> None:
     """Sort one record into its thread, or note what it says about the session."""
     kind = record.get("type")
-    if kind in _TURNS:
+    if not isinstance(kind, str):
+        count_unknown(report, "record type", kind)
+    elif kind in _TURNS:
         message = record.get("message")
         if not isinstance(message, dict):
-            report.skip("record without a message", f"line {number}", expected=False)
+            report.skip("record without a message", place, expected=False)
             return
+        if message.get("content") is None:
+            report.skip("message without content", place, expected=True)
         thread = _thread_of(session, record, stem, report)
         if kind == "assistant":
             thread.add_assistant(record, message)
@@ -186,7 +192,7 @@ def _thread_of(session: _Session, record: Record, stem: str, report: Report) -> 
     side = record.get("isSidechain") is True
     if side and not session.threads and (match := _AGENT_FILE.fullmatch(stem)):
         session.agent_file = match[1]
-    session_id = record.get("sessionId")
+    session_id = record.get("sessionId", record.get("session_id"))
     if isinstance(session_id, str) and session_id:
         session.session_id = session.session_id or session_id
         if session_id != stem and not side:
@@ -249,8 +255,8 @@ def _parent_of(session: _Session, own_id: str | None, member: Member) -> str | N
     if session.agent_file is None:
         return own_id
     parts = PurePosixPath(member.path).parts
-    above = parts.index("subagents") - 1 if "subagents" in parts else -1
-    return session.session_id or (parts[above] if above >= 0 else None)
+    above = parts[parts.index("subagents") - 1] if "subagents" in parts[1:] else ""
+    return above if _UUID.fullmatch(above) else session.session_id or above or None
 
 
 def _title(session: _Session, thread: Thread) -> str | None:

@@ -41,7 +41,7 @@ _ANYWHERE_TAGS = (
     "|ide_selection|ide_diagnostics|new-diagnostics"
 )
 _LEADING = re.compile(rf"\s*<({_LEADING_TAGS}|{_ANYWHERE_TAGS})>(?:(.*?)</\1>|(.*))", re.DOTALL)
-_ANYWHERE = re.compile(rf"^[ \t]*<({_ANYWHERE_TAGS})>(.*?)</\1>[ \t]*$", re.DOTALL | re.MULTILINE)
+_BLOCK_START = re.compile(rf"^[ \t]*<({_ANYWHERE_TAGS})>", re.MULTILINE)
 _EMPTY_ANSWER = "(no content)"
 _TOOL_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 
@@ -58,14 +58,19 @@ def split_injected(text: str) -> tuple[str, list[tuple[str, str]]]:
     if "<" not in text:
         return text, []
     injected: list[tuple[str, str]] = []
-    while match := _LEADING.match(text):
+    at = 0
+    while match := _LEADING.match(text, at):
         injected.append((match[1], match[2] or match[3] or ""))
-        text = text[match.end() :]
-    for match in _ANYWHERE.finditer(text):
-        injected.append((match[1], match[2]))
-    if injected:
-        text = _ANYWHERE.sub("", text).strip()
-    return text, injected
+        at = match.end()
+    kept: list[str] = []
+    while match := _BLOCK_START.search(text, at):
+        end = text.find(f"</{match[1]}>", match.end())
+        if end < 0:
+            break
+        kept.append(text[at : match.start()])
+        injected.append((match[1], text[match.end() : end]))
+        at = end + len(match[1]) + 3
+    return ("".join(kept) + text[at:]).strip() if injected else text, injected
 
 
 @dataclass(slots=True)
@@ -211,10 +216,7 @@ class Answer:
         if text in self.seen or not text.strip() or text.strip() == _EMPTY_ANSWER:
             return
         self.seen.add(text)
-        last = self.texts[-1] if self.texts else None
-        if last is not None and last.startswith(text):
-            return
-        if last is not None and text.startswith(last):
+        if self.texts and text.startswith(self.texts[-1]):
             self.texts[-1] = text
             return
         self.texts.append(text)
@@ -228,7 +230,7 @@ class Answer:
         last = self.thinking
         if last is not None and text.startswith(last.text):
             last.text = text
-        elif last is None or not last.text.startswith(text):
+        else:
             self.thinking = rows.add(role="thinking", kind="thinking", text=text, model=self.model)
 
     def _take_call(self, rows: Rows, block: Record, tools: dict[str, str]) -> None:

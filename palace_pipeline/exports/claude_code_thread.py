@@ -73,10 +73,10 @@ class Thread:
             return
         rows = Rows(_text(record.get("uuid")), parse_instant(record.get("timestamp")), node.rows)
         add_user_rows(rows, message.get("content"), self._tools, self._report, _why_hidden(record))
-        if any(row.visible for row in node.rows):
-            node.turn = "prompt"
-        elif any(row.kind == "tool_result" for row in node.rows):
+        if any(row.kind == "tool_result" for row in node.rows):
             node.turn = "result"
+        elif any(row.visible for row in node.rows):
+            node.turn = "prompt"
 
     def add_assistant(self, record: Record, message: Record) -> None:
         """A record of type assistant: one line of an answer."""
@@ -250,8 +250,9 @@ def _why_hidden(record: Record) -> str | None:
     if record.get("isVisibleInTranscriptOnly") is True:
         return "shown in the raw transcript only"
     origin = record.get("origin")
-    if isinstance(origin, dict) and origin.get("kind") in _NOT_A_PERSON:
-        return f"from a program: {origin['kind']}"
+    kind = origin.get("kind") if isinstance(origin, dict) else None
+    if isinstance(kind, str) and kind in _NOT_A_PERSON:
+        return f"from a program: {kind}"
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -74,6 +74,9 @@ class _Session:
     parent: str | None = None
     is_subagent: bool = False
     header_line: int | None = None
+    copied_at: datetime | None = None
+    """When the lines of the parent were copied, as far as headers tell."""
+    copy_has_turn_times: bool = False
 
 
 class CodexReader:
@@ -144,7 +147,7 @@ def _is_legacy(record: Record) -> bool:
 
 
 def _take(session: _Session, record: Record, number: int, report: Report) -> None:
-    payload, kind = record.get("payload"), record.get("type")
+    payload, kind = record.get("payload"), _name(record.get("type"))
     when = parse_instant(record.get("timestamp"))
     if not isinstance(payload, dict):
         _take_legacy(session, record, number, when, report)
@@ -173,12 +176,12 @@ def _take(session: _Session, record: Record, number: int, report: Report) -> Non
 
 
 def _take_legacy(session: _Session, record: Record, number: int, when: datetime | None, report: Report) -> None:
-    kind = record.get("type")
+    kind = _name(record.get("type"))
     if kind is None and "record_type" in record:
         return
     if kind is None and isinstance(record.get("id"), str):
         _take_header(session, record, number, when)
-    elif kind in _LEGACY_ITEMS or (isinstance(kind, str) and kind.endswith(("_call", "_output"))):
+    elif kind is not None and (kind in _LEGACY_ITEMS or kind.endswith(("_call", "_output"))):
         session.transcript.add_item(record, when)
     else:
         count_unknown(report, "record type", kind)
@@ -191,6 +194,7 @@ def _take_header(session: _Session, payload: Record, number: int, when: datetime
         if header_id and header_id != session.id and not session.transcript.own_rows:
             session.forked_from = session.forked_from or header_id
             session.transcript.replaying = session.created_at is not None
+            session.copied_at = max(filter(None, (session.copied_at, when)), default=None)
         return
     session.header_line = number
     session.id = header_id
@@ -201,6 +205,7 @@ def _take_header(session: _Session, payload: Record, number: int, when: datetime
     session.forked_from = name_of(payload.get("forked_from_id"))
     session.parent = name_of(payload.get("parent_thread_id")) or _spawner(spawned)
     session.is_subagent = spawned is not None or payload.get("thread_source") == "subagent"
+    session.copied_at = session.created_at
     session.transcript.replaying = session.forked_from is not None and session.created_at is not None
 
 
@@ -209,7 +214,7 @@ def _spawner(spawned: object) -> str | None:
     return name_of(spawn.get("parent_thread_id")) if isinstance(spawn, dict) else None
 
 
-def _starts_own_turn(session: _Session, kind: object, payload: Record, when: datetime | None) -> bool:
+def _starts_own_turn(session: _Session, kind: str | None, payload: Record, when: datetime | None) -> bool:
     """Does the copy of the parent's lines end here?
 
     Copied lines carry new times, so their turn ids tell: those are UUIDs of version 7 with the time when the turn
@@ -219,18 +224,21 @@ def _starts_own_turn(session: _Session, kind: object, payload: Record, when: dat
     turn_id = payload.get("turn_id")
     starts = kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")
     asks = payload.get("type") == "user_message" or (payload.get("type") == "message" and payload.get("role") == "user")
-    if session.created_at is None or not (starts or asks):
+    if session.created_at is None or session.copied_at is None or not (starts or asks):
         return False
     began = _uuid_time(turn_id)
-    if began is not None and began >= session.created_at.replace(microsecond=0):
-        return True
-    return when is not None and when > session.created_at + (_NO_COPY_AFTER if began else _OWN_TURN_AFTER)
+    if began is not None:
+        session.copy_has_turn_times = True
+        if began >= session.created_at.replace(microsecond=0):
+            return True
+    margin = _NO_COPY_AFTER if session.copy_has_turn_times else _OWN_TURN_AFTER
+    return when is not None and when > session.copied_at + margin
 
 
 def _uuid_time(value: object) -> datetime | None:
     if not isinstance(value, str) or not _UUID.fullmatch(value) or value[14] != "7":
         return None
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=int(value[:8] + value[9:13], 16))
+    return parse_instant(int(value[:8] + value[9:13], 16))
 
 
 def _take_turn_context(session: _Session, payload: Record) -> None:
@@ -242,7 +250,7 @@ def _take_turn_context(session: _Session, payload: Record) -> None:
 
 
 def _take_event(session: _Session, payload: Record, when: datetime | None, report: Report) -> None:
-    kind = payload.get("type")
+    kind = _name(payload.get("type"))
     transcript = session.transcript
     if kind == "user_message":
         images = [Attachment(type="image") for _ in _list(payload.get("images"))]
@@ -270,7 +278,7 @@ def _take_turn_item(session: _Session, item: object, when: datetime | None, repo
     if not isinstance(item, dict):
         count_unknown(report, "turn item", None)
         return
-    kind = item.get("type")
+    kind = _name(item.get("type"))
     transcript = session.transcript
     if kind == "UserMessage":
         transcript.add_message("event", "user", item.get("content"), when)
@@ -283,6 +291,10 @@ def _take_turn_item(session: _Session, item: object, when: datetime | None, repo
         transcript.add_thinking("event", [text_of(part) for part in parts], when)
     elif kind not in _QUIET_TURN_ITEMS:
         count_unknown(report, "turn item", kind)
+
+
+def _name(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _list(value: object) -> list[Any]:

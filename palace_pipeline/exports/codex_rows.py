@@ -20,6 +20,7 @@ from palace_pipeline.exports.agent_log import (
     base_name,
     count_of,
     count_unknown,
+    cut_blocks,
     inline_file,
     name_of,
     text_of,
@@ -33,7 +34,7 @@ from palace_pipeline.model import Attachment, Kind, Message, Role
 
 Source = Literal["event", "item"]
 
-_TWIN_WITHIN = timedelta(seconds=60)
+_TWIN_WITHIN = timedelta(minutes=10)
 _OTHER: dict[Source, Source] = {"event": "item", "item": "event"}
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
 _QUIET_ITEMS = frozenset(
@@ -42,8 +43,6 @@ _QUIET_ITEMS = frozenset(
     """.split()  # noqa: SIM905
 )
 _MARKED_UP = re.compile(r"\s*<([A-Za-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
-_MEMORY_MARK = re.compile(r"<oai-mem-citation>.*?</oai-mem-citation>", re.DOTALL)
-_PLAN = re.compile(r"<proposed_plan>(.*?)</proposed_plan>", re.DOTALL)
 _JSON_OUTPUT_KEYS = {"output", "metadata"}
 
 
@@ -130,17 +129,16 @@ class Transcript:
 
         Marks of the model's memory are never shown and left out.
         """
-        if "<" in text:
-            text = _MEMORY_MARK.sub("", text)
-        plans = [plan.strip() for plan in _PLAN.findall(text)] if "<proposed_plan>" in text else []
-        if plans:
-            text = _PLAN.sub("", text).strip()
-        if text.strip() or files or plans:
-            self._close_gap()
+        text, marks = cut_blocks(text, "oai-mem-citation")
+        text, plans = cut_blocks(text, "proposed_plan")
+        if marks or plans:
+            text = text.strip()
+        self._close_gap()
         if text.strip() or files:
             self._say(source, "assistant", text, when, files or [])
-        for plan in filter(None, plans):
-            self._say(source, "assistant", plan, when, [])
+        for plan in plans:
+            if plan.strip():
+                self._say(source, "assistant", plan.strip(), when, [])
 
     def add_thinking(self, source: Source, texts: list[str], when: datetime | None) -> None:
         """Summaries or raw texts of the model's reasoning, one row each."""
