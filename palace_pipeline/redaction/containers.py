@@ -150,12 +150,13 @@ _LOGIN = re.compile(
 _SHORT_FLAG = re.compile(
     rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,120}? (?:-p|-P|-a|-w)[ =]?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})", re.I
 )
+_PASSWORD_FILE = re.compile(rb":\d{4}:(?:[\w.-]{1,63}|\*):([\w.-]{1,63}):([^\s\"'`\\\x80]{4,128})")
 _REQUIRED = re.compile(rb"(?:requirepass|masterauth|auth-pass|identified by)[ =:]+[\"']?([^\s\"'`;\x80]{4,128})", re.I)
 _SECURE = re.compile(rb"convertto-securestring\b[^\r\n|\"']{0,40}[\"']([^\"'\r\n\x80]{4,128})[\"']", re.I)
 _MANIFEST_ENTRY = re.compile(
-    rb"\n[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?,?[ \t]*(?=\r?\n|\Z)"
+    rb"(?:\n|\\{1,3}n)[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?,?[ \t]*(?=\r?\n|\\{1,3}n|[ \"]|\Z)"
 )
-_MANIFEST_DATA = re.compile(rb"\n[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.I)
+_MANIFEST_DATA = re.compile(rb"(?:\n|\\{1,3}n)[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.I)
 _COMMANDS = (
     b"mysql", b"mariadb", b"sshpass", b"docker login", b"podman login", b"redis-cli", b"ldapsearch", b"htpasswd",
     b"smbclient", b"mongodump", b"mongosh", b"az login", b"sqlcmd", b"7z ", b"unzip ", b"psexec",
@@ -164,7 +165,7 @@ _LOGINS = (b"-u ", b'-u"', b"-u'", b"--user", b"--proxy-user", b"--creds")
 _MANIFESTS = (b"kind: secret", b'kind: "secret', b'"kind":"secret', b'"kind": "secret')
 WORDS_OF_INTEREST = (
     b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS,
-    b"requirepass", b"masterauth", b"auth-pass", b"identified by", b"convertto-securestring",
+    b":5432:", b":6432:", b":5433:", b"requirepass", b"masterauth", b"auth-pass", b"identified by", b"convertto-securestring",
 )  # fmt: skip
 """What `spoken_secrets` wants to be called with: where these words stand in the lower-cased text."""
 
@@ -178,6 +179,10 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
                 yield from header_secrets(data, at, word)
         elif word in _LOGINS:
             yield from _login(data, at)
+        elif word.startswith(b":"):
+            found = _PASSWORD_FILE.match(data, at)
+            if found and not weak_pair(_ascii(found[1]), _ascii(found[2])):
+                yield Held(found.start(2), found.end(2), "password", "password-file")
         elif word in _MANIFESTS:
             yield from _manifest(data, at)
         elif at >= done:  # a command line: looked at once, up to its end

@@ -101,6 +101,9 @@ class Work:
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
+_EDGE = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+
+
 @dataclass(slots=True, frozen=True)
 class Rule:
     """A token known by its shape (see rules.toml)."""
@@ -143,7 +146,7 @@ def _rule(row: dict[str, Any]) -> Rule:
         kind=row.get("kind", row["id"]),
         shapes=found,
         anchors=() if locate else anchors,
-        regex=re.compile(rb"(?<![A-Za-z0-9])(?:" + pattern.encode() + rb")" if row.get("back") else pattern.encode()),
+        regex=re.compile(_EDGE + rb"(?:" + pattern.encode() + rb")" if row.get("back") else pattern.encode()),
         back=row.get("back", 0),
         gate=row.get("gate", "body"),
         context=re.compile("|".join(context).encode(), re.I) if context else None,
@@ -306,7 +309,7 @@ class RuleEngine:
             start, end = spans[0]
             size = end - start
             if not start or data[start - 1] not in _ALNUM:
-                edge = start
+                edge = start + (data[start - 1 : start + 1] in (b"\\n", b"\\r", b"\\t"))
                 while data[edge] in b"+/-_":
                     edge += 1
                 for rule in self._located if self._located_any.match(data, edge) else ():

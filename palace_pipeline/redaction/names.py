@@ -14,6 +14,7 @@ from typing import Literal
 from palace_pipeline.redaction.verdicts import (
     WEAK_PASSWORDS,
     is_hex,
+    is_uuid,
     is_placeholder,
     looks_random,
     password_like,
@@ -44,18 +45,19 @@ _CLOSERS = rb"(?:\\{0,3}[\"'\x60]|[\])}*_]){0,5}"
 _ASSIGN = latin(
     rb"(?i)((?:" + _STEMS + rb")[a-z0-9_.\-]{0,32})" + _CLOSERS + rb"(?:"
     rb"([ \t]{0,12}(?::=|=>|->|==|[:=|>~])[ \t]{0,4})"
+    rb"|([ \t]{0,4}[,;{]?\s{0,24}\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
     rb"|([ \t]{0,4},[ \t]{0,4})\\{0,3}[\"'\x60]"
     rb"|([ \t]{1,8}(?:for [a-z0-9_.\- ]{1,32} )?(?:is|are|was|were|to|as|equals|es|ist|est)(?: now| set to| currently|:)?[ \t]{1,4})"
-    rb"|([ \t]{0,4}[,;{]?\s{0,24}\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
     rb"|([ \t]{1,8})[\"'\x60(\x80]{0,3}[!-~]{6}"
     rb"|(\x80{1,4}[ \t]?)"
     rb")"
 )
-_SIGN, _COMMA, _PROSE, _PAIR, _SPACE, _OTHER = range(2, 8)
+_SIGN, _PAIR, _COMMA, _PROSE, _SPACE, _OTHER = range(2, 8)
 _NAME_BACKWARDS = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}")
-_PHRASE_BEFORE = re.compile(
-    rb"(?:api|access|secret|private|auth|account|encryption|signing|service|app|client|license|storage|deploy|bot|"
-    rb"refresh|bearer|webhook|master|security|sas|shared|admin|root|user|personal access|storage account|wallet)[ ]+\Z",
+_WORD_BEFORE = re.compile(rb"[ \-]([A-Za-z]{2,24})(?![A-Za-z0-9_])")
+_COMMAND_BEFORE = re.compile(
+    rb"(?:^|[\s;&|])(?:ENV|ARG|setx|set|export|define|secrets? set|config[: ]set|configure set|variable set|let|const|var)"
+    rb"[ \t]+(?:[\w.-]{1,32}[ \t]+)?\Z",
     re.I,
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -75,8 +77,8 @@ def strength_of(name: str, phrase: str = "") -> Strength | None:
     `phrase` is the word before a name of two words ("api" of "api key").
     """
     words = [w.lower() for w in _CAMEL.findall(name)]
-    if phrase:
-        words = [*phrase.lower().split(), *words]
+    if phrase and (phrase.lower() in _KEY_QUALIFIERS or phrase.lower() in _NOT_BEFORE):
+        words = [phrase.lower(), *words]
     found: Strength | None = None
     place = -1
     for index, word in enumerate(words):
@@ -121,17 +123,20 @@ _WRAPPER = re.compile(
     rb"(?:new [A-Z]\w{2,30}|SecretStr|Secret|String|str|bytes|Buffer\.from|Some|Token|ApiKey|pydantic\.SecretStr|"
     rb"[A-Z]\w{0,24}(?:Credential|Credentials|Key|Token|Secret))\((?=\\{0,3}[\"'\x60])|[rbfu](?=[\"'])"
 )
-_OPEN = re.compile(rb"[ \t]{0,12}(?:<!\[CDATA\[)?((?:\\{0,3}[\"'\x60]){1,3}|\*{1,2}\x60?)?")
+_OPEN = re.compile(rb"[ \t]{0,12}(?:<!\[CDATA\[)?((?:\\{0,3}[\"'\x60]){1,3}|\*{1,2}[ \t]?\x60?)?")
 _QUOTED = {
     b'"': re.compile(rb"[^\"\n\r\x80]{1,1024}?(?=\\{0,3}\")"),
     b"'": re.compile(rb"[^'\n\r\x80]{1,1024}?(?=\\{0,3}')"),
     b"`": re.compile(rb"[^\x60\n\r]{1,1024}?(?=\x60)"),
     b"*": re.compile(rb"[^*\n\r]{1,256}?(?=\*)"),
 }
+_OPTION = re.compile(rb"-{1,2}(?:body|value|data|text|secret-string|from-literal|v|b)[ =]")
 _BARE = re.compile(rb"[!-~]{1,1024}")
+_LINE_START = re.compile(rb"(?:^|\n|\\n|[+\-] ?|export[ ]+|ENV[ ]+|set[ ]+|-e[ ]+)\Z")
 _BARE_END = re.compile(
     rb"[\"'\x60<>]|\\{1,4}[nrt\"]|[,;](?=[\w\-]+[=:]|[\"' ]|\Z)|\)(?=[,;.)\s\"]|\Z)|[}\]]+[,;]?\Z|[,;]\Z"
 )
+_ENV_END = re.compile(rb"[\"'\x60]|\\{1,4}[nrt]|[;,]\Z|&&")
 _TRAILING = b".,;:!?)]}*|"
 _NEXT_LINE = re.compile(
     rb"[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}[\"'\x60]?([!-~]{8,512}?)[\"'\x60]?[ \t]*(?:\r?\n|\Z)"
@@ -141,7 +146,7 @@ _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|sp
 
 def assigned(data: bytes) -> Iterator[Assigned]:
     """Values that stand beside a credential name and look like one, in `flat` text."""
-    for spans in spans_of(_ASSIGN, data):
+    for spans in spans_of(_ASSIGN, data, resume=1):
         name_start, name_end = spans[1]
         operator = next(i for i in range(_SIGN, _OTHER + 1) if spans[i][0] >= 0)
         while data[name_start] in b"_-. \"'>":
@@ -151,8 +156,8 @@ def assigned(data: bytes) -> Iterator[Assigned]:
         name = data[left:name_end].decode("ascii", "replace").replace("\ufffd", "n")
         phrase = ""
         if left == name_start:
-            said = _PHRASE_BEFORE.search(data, max(0, left - 24), left)
-            phrase = said[0].decode().strip() if said else ""
+            said = _WORD_BEFORE.match(data[max(0, left - 32) : left][::-1])
+            phrase = said[1][::-1].decode() if said else ""
         lead = name.lower()
         strength = "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_"), phrase)
         if strength is None:
@@ -179,6 +184,9 @@ def _value(
     scheme = _SCHEME.match(data, place)
     if scheme:
         place = scheme.end()
+    option = _OPTION.match(data, place) if operator == _SPACE else None
+    if option:
+        place = option.end()
     opened = _OPEN.match(data, place)
     quote = opened[1][-1:] if opened and opened[1] else b""
     start = opened.end() if opened else place
@@ -195,7 +203,12 @@ def _value(
         if (sign == b":" or tag) and not quote:
             return _on_next_line(data, place, name, strength)
         return None
-    end = body.end() if quoted else _bare_end(data, start, body.end(), left)
+    if quoted:
+        end = body.end()
+    elif sign == b"=" and data[start - 1] == 61 and _LINE_START.search(data, max(0, left - 8), left):
+        end = _line_end(data, start, body.end())
+    else:
+        end = _bare_end(data, start, body.end(), left)
     if sign == b">" and data[left - 1 : left] == b"<" and data[end : end + 2] != b"</":
         return None
     value = data[start:end].decode("ascii", "replace")
@@ -204,7 +217,14 @@ def _value(
     if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):
         return None
     prose = operator in (_PROSE, _SPACE, _OTHER)
-    return Assigned(start, end, strength, name) if _judge(value, strength, quoted, prose) else None
+    digest = name.lower() in ("key", "auth", "session", "salt")
+    return Assigned(start, end, strength, name) if _judge(value, strength, quoted, prose, digest) else None
+
+
+def _line_end(data: bytes, start: int, end: int) -> int:
+    """The end of a value in an env file, where it may hold any sign: only blanks and escaped breaks end it."""
+    cut = _ENV_END.search(data, start, end)
+    return cut.start() if cut else end
 
 
 def _bare_end(data: bytes, start: int, end: int, left: int) -> int:
@@ -220,12 +240,15 @@ def _bare_end(data: bytes, start: int, end: int, left: int) -> int:
     return start + len(stripped)
 
 
-def _judge(value: str, strength: Strength, quoted: bool, prose: bool) -> bool:
+def _judge(value: str, strength: Strength, quoted: bool, prose: bool, digest: bool) -> bool:
+    """`digest`: the name is so plain that a value of a digest's length is one."""
     if strength == "password":
         return password_like(value, quoted=quoted, prose=prose)
     if strength == "phrase":
         words = value.split()
         return quoted and len(words) >= 12 and all(w.isalpha() and w.islower() for w in words)
+    if strength == "weak" and digest and is_hex(value) and len(value) in (32, 40, 64, 128):
+        return False
     return token_like(value, quoted=quoted, strong=strength == "strong")
 
 
@@ -234,6 +257,8 @@ def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength
     if strength == "weak":
         return not is_hex(value) and looks_random(value, 24)
     if data[max(0, left - 2) : left] == b"--" or name.startswith("-"):
+        return True
+    if _COMMAND_BEFORE.search(data, max(0, left - 48), left) or data[left + len(name) : left + len(name) + 1] == b"\t":
         return True
     if quoted and strength == "password":
         return any(c.isdigit() or not c.isalnum() for c in value)
@@ -251,14 +276,15 @@ def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Ass
         return None
     value = found[1].decode("ascii", "replace")
     if strength == "password":
+        odd = any(not c.isalnum() and c not in "_-.," for c in value) or data[found.start(1) - 1] in b" \t"
         fine = (
             password_like(value, quoted=False)
             and not re.search(r"[=:({\[/]", value)
             and any(c.isdigit() for c in value)
-            and any(not c.isalnum() and c not in "_-.," for c in value)
+            and odd
         ) or looks_random(value, 12)
     else:
-        fine = strength == "strong" and looks_random(value, 16)
+        fine = strength == "strong" and (looks_random(value, 16) or is_uuid(value))
     if not fine or "=" in value.rstrip("=") or is_placeholder(value):
         return None
     return Assigned(found.start(1), found.end(1), strength, name)

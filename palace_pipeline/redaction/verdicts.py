@@ -23,11 +23,12 @@ _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]+|[0-9A-F]+)")
 _PLACEHOLDER_WORDS = WORDS["placeholder"]
 WEAK_PASSWORDS = WORDS["weak_password"]
 _CODE_WORDS = WORDS["code"]
-_MASKED = re.compile(r"(.)\1{3,}|\.{3}|…|\*{3}|•{3}|[xX]{4,}|(?:x[-_]?){6,}|0{8,}|#{4,}|_{4,}", re.S)
+_MASKED = re.compile(r"(.)\1{3,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
+_LONG_RUN = re.compile(r"(.)\1{5,}|\.{3}|…|\*{4}|•{3}", re.S)
 _CODE_START = re.compile(
-    r"\$[\w{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|process\.env|os\.(?:environ|getenv)|env\.|ENV\[|"
+    r"\$[A-Za-z_]\w*(?:$|[/.:\[>-])|\$[{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|process\.env|os\.(?:environ|getenv)|env\.|ENV\[|"
     r"secrets?\.[A-Za-z_]|vars?\.[A-Za-z_]|import\.meta|System\.getenv|getenv|self\.|this\.|\[(?:REDACTED|WITHHELD)|"
-    r"data\.|local\.|module\.|config\.|settings\.|options\.|params\.|args\.|vault:|arn:|ref\+|op://|!\w|&\w+$|@\w+$|"
+    r"data\.|local\.|module\.|config\.|settings\.|options\.|params\.|args\.|vault:|arn:|ref\+|op://|!(?:Ref|Sub|GetAtt|ImportValue|vault|secret|env|reference|Join)\b|[&@][a-z_.]+$|"
     r"base64:$|\\[$]"
 )
 _CALL = re.compile(r"[A-Za-z_][\w.:>-]*[(\[]")
@@ -92,7 +93,7 @@ def looks_random(text: str, least: int = 10) -> bool:
     if words >= 0.5:
         return False
     distinct = len(set(text))
-    if distinct < min(8, size // 2 + 1) or _MASKED.search(text):
+    if distinct < min(8, size // 2 + 1) or (_MASKED if size < 24 else _LONG_RUN).search(text):
         return False
     bits = entropy(text)
     if is_hex(text):
@@ -137,7 +138,15 @@ def is_code(value: str) -> bool:
     return (
         low in _CODE_WORDS
         or _CALL.match(value) is not None
-        or (_IDENTIFIER.fullmatch(value) is not None and (word_share(value) > 0.5 or not any(map(str.isdigit, value))))
+        or (_IDENTIFIER.fullmatch(value) is not None and _is_name(value))
+    )
+
+
+def _is_name(identifier: str) -> bool:
+    if word_share(identifier) > 0.5:
+        return True
+    return (
+        not any(c.isdigit() for c in identifier) and not looks_random(identifier, 8) and pair_share(identifier) >= 0.4
     )
 
 
@@ -167,6 +176,8 @@ def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
     has_digit = any(c.isdigit() for c in value)
     has_letter = any(c.isalpha() for c in value)
     mixed = has_digit and has_letter and word_share(value) < 0.6 and entropy(value) >= 2.5
+    if len(value) >= 24 and mixed and entropy(value) >= 3.8 and not is_code(value):
+        return True
     return mixed and len(value) >= 10 and not re.search(r"[()\[\]{}<>]", value)
 
 
@@ -179,6 +190,8 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
         return False
     if not quoted and (is_code(value) or re.match(r"[\w.]+\(.*", value)):
         return False
+    if re.fullmatch(r"[a-z_]+(?:\|[a-z_]+(?::[\w,]+)?)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", value):
+        return False  # validation rules, names of variables
     digit = any(c.isdigit() for c in value)
     symbol = any(not c.isalnum() and c not in "_-. /:," for c in value)
     if " " in value:
@@ -192,7 +205,10 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
         return quoted and size >= 6 and not re.fullmatch(r"[\d.,:/-]+[./:-][\d.,:/-]*", value)
     if symbol:
         return letters and not re.fullmatch(r"[\W_]*[A-Za-z]+[\W_]{0,2}", value)
-    return size >= 8 and pair_share(value) < 0.45
+    if size < 8 or not letters:
+        return False
+    humps = len(re.findall(r"[a-z][A-Z]", value))
+    return pair_share(value) < 0.45 or looks_random(value, 8) or (humps >= 2 and word_share(value) < 0.5)
 
 
 def secret_enough(body: str) -> bool:

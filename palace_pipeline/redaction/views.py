@@ -34,8 +34,11 @@ def latin(pattern: bytes) -> re2._Regexp:
     return re2.compile(pattern, options)
 
 
-def spans_of(program: re2._Regexp, data: bytes) -> Iterator[list[tuple[int, int]]]:
-    """All matches of an RE2 program, each as its list of group spans. The wrapper's own objects cost twice as much."""
+def spans_of(program: re2._Regexp, data: bytes, resume: int = 0) -> Iterator[list[tuple[int, int]]]:
+    """All matches of an RE2 program, each as its list of group spans. The wrapper's own objects cost twice as much.
+
+    The search goes on behind group `resume` of a match.
+    """
     run, anchor = program._regexp.Match, re2._Anchor.UNANCHORED
     position, end = 0, len(data)
     while True:
@@ -43,7 +46,7 @@ def spans_of(program: re2._Regexp, data: bytes) -> Iterator[list[tuple[int, int]
         if spans[0][0] < 0:
             return
         yield spans
-        position = spans[0][1]
+        position = spans[resume][1]
 
 
 def any_match(program: re2._Regexp, data: bytes) -> bool:
