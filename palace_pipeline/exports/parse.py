@@ -33,9 +33,12 @@ def parse_path(path: Path, settings: Settings | None = None) -> dict[str, Any]:
     ids = {key: {message.message_id for message in c.messages} for key, c in merged.items()}
     forks = {key: (c.provider, c.forked_from) for key, c in merged.items() if c.forked_from}
     old = superseded(ids, forks)
-    zone = settings.timezone_of(path) if settings is not None else None
     return {
-        "conversations": [_shown(conversation, zone) for key, conversation in merged.items() if key not in old],
+        "conversations": [
+            _shown(conversation, _zone(path, conversation, settings))
+            for key, conversation in merged.items()
+            if key not in old
+        ],
         "skipped": _skipped(reports),
     }
 
@@ -67,6 +70,14 @@ def _conversations(path: Path, reports: list[Report]) -> Iterator[Conversation]:
         report = report_for(member.path)
         if (found := identify(member, report)) is not None:
             yield from read_member(member, *found, report)
+
+
+def _zone(path: Path, conversation: Conversation, settings: Settings | None) -> tzinfo | None:
+    """The zone that the settings give for the file a conversation was read from."""
+    if settings is None:
+        return None
+    root = path if path.is_dir() else path.parent
+    return settings.timezone_of(root / (conversation.source_file or "").split("!/")[0])
 
 
 def _shown(conversation: Conversation, zone: tzinfo | None) -> dict[str, Any]:

@@ -106,9 +106,9 @@ def test_a_path_that_shows_nothing_gives_way_to_the_newest_that_does():
     assert [text for _, _, text in shown(one(value)[0])] == ["q", "a"]
 
 
-def test_a_chain_of_twenty_thousand_messages():
-    value = line(*[message("user" if n % 2 else "assistant", str(n)) for n in range(20_000)])
-    assert [text for _, _, text in shown(one(value)[0])] == [str(n) for n in range(20_000)]
+def test_a_chain_of_five_thousand_messages():
+    value = line(*[message("user" if n % 2 else "assistant", str(n)) for n in range(5_000)])
+    assert [text for _, _, text in shown(one(value)[0])] == [str(n) for n in range(5_000)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=12), st.integers(-1, 12))
