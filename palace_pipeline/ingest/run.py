@@ -24,7 +24,7 @@ from palace_pipeline.ingest.kept import Bounded, Kept, VaultMember, keep_whole, 
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note
 from palace_pipeline.ingest.tally import Ingested, Tally
 from palace_pipeline.ingest.zones import localise
-from palace_pipeline.model import Conversation, Skip, short_hash
+from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
 from palace_pipeline.stages.progress import report as report_progress
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.home import Home
@@ -238,14 +238,17 @@ class _Run:
         row = self.ledger.one("SELECT skips, unknown FROM elements WHERE element = ?", (element,))
         if row is None:
             return False
+        shown = self.ledger.rows(
+            "SELECT r.provider, r.conversation_id, r.record, s.messages, s.superseded FROM element_records r "
+            "JOIN sightings s USING (provider, conversation_id, record) WHERE r.element = ?",
+            (element,),
+        )
+        if any(seen["superseded"] and seen["provider"] in DOCUMENT_PROVIDERS for seen in shown):
+            return False  # a note that says again what it said before: its newest state is this one
         self._part_of(file, member, position, element)
         report.skips += [Skip(**skip) for skip in orjson.loads(row["skips"])]
         report.unknown.update(orjson.loads(row["unknown"]))
-        for seen in self.ledger.rows(
-            "SELECT r.provider, r.conversation_id, r.record, s.messages FROM element_records r "
-            "JOIN sightings s USING (provider, conversation_id, record) WHERE r.element = ?",
-            (element,),
-        ):
+        for seen in shown:
             file.taken += 1
             file.messages += seen["messages"]
             self.tally.seen((seen["provider"], seen["conversation_id"]), seen["record"])

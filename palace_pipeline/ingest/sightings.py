@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from palace_pipeline.model import Conversation, from_record, message_hash, to_record
+from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, from_record, message_hash, to_record
 from palace_pipeline.store.ledger import Key, Ledger, input_fingerprint, pack_index, unpack_index
 from palace_pipeline.store.vault import Vault, content_hash
 from palace_pipeline.transcripts.day import day_of
@@ -44,9 +44,10 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     record = vault.put_record(data) if vault is not None else content_hash(data)
     key = conversation.key
     known = ledger.one(
-        "SELECT messages FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?", (*key, record)
+        "SELECT messages, superseded FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?",
+        (*key, record),
     )
-    if known is not None:
+    if known is not None and not (known["superseded"] and conversation.provider in DOCUMENT_PROVIDERS):
         return News(record, known["messages"], False, 0, 0)
     index = {message.message_id: message_hash(message) for message in conversation.messages}
     row = ledger.conversation(key)
@@ -61,7 +62,7 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     changed = set() if stale else {name for name in index.keys() & before.keys() if index[name] != before[name]}
     hint = day_of([conversation], start=where.start, today=where.today)
     ledger.write(
-        "INSERT INTO sightings (provider, conversation_id, record, path, member, sha256, seen_day, earliest, "
+        "INSERT OR REPLACE INTO sightings (provider, conversation_id, record, path, member, sha256, seen_day, earliest, "
         "undated_reason, created, updated_at, messages, message_index) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *key,
@@ -98,7 +99,14 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             "WHERE provider = ? AND conversation_id = ?",
             (len(merged), pack_index(merged), conversation.forked_from, *key),
         )
-    if vault is not None:
+    if conversation.provider in DOCUMENT_PROVIDERS:
+        # A document has no history of its own: what its file says now is what it says.
+        ledger.write(
+            "UPDATE sightings SET superseded = max(superseded, 1) WHERE provider = ? AND conversation_id = ? "
+            "AND record != ?",
+            (*key, record),
+        )
+    elif vault is not None:
         _set_aside_contained(ledger, vault, key, record, conversation, index)
     settle(ledger, key)
     return News(record, len(index), row is None, len(added), len(changed))

@@ -68,7 +68,9 @@ def test_new_then_unchanged_then_grown(home: Home, inbox: Path) -> None:
     assert grown.days == ["2024-05-03"]
 
 
-def test_a_monthly_reexport_stores_and_parses_only_what_changed(home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_monthly_reexport_stores_and_parses_only_what_changed(
+    home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     many = [chat(f"c{n}", f"question {n}", f"answer {n}") for n in range(50)]
     export(inbox / "may.json", *many)
     look(home, inbox)
@@ -79,7 +81,9 @@ def test_a_monthly_reexport_stores_and_parses_only_what_changed(home: Home, inbo
     parsed: list[str] = []
     original = run.read_one
     monkeypatch.setattr(run, "read_one", lambda e, *rest: (parsed.append(e.place), original(e, *rest))[1])
-    export(inbox / "june.json", *many[:30], chat("c30", "question 30", "answer 30", "again?"), *many[31:], chat("new", "x"))
+    export(
+        inbox / "june.json", *many[:30], chat("c30", "question 30", "answer 30", "again?"), *many[31:], chat("new", "x")
+    )
     june = look(home, inbox)
     assert len(parsed) == 2
     assert counts(june, "conversations") == (1, 1, 49, 0)
@@ -120,7 +124,11 @@ def test_a_log_that_grows_leaves_one_live_record_and_one_tail_in_the_vault(home:
             "parentUuid": f"u{n - 1}" if n else None,
             "sessionId": "11111111-0000-4000-8000-000000000000",
             "timestamp": f"2024-05-03T12:00:{n:02}.000Z",
-            "message": {"role": "user" if n % 2 == 0 else "assistant", "id": f"m{n}", "content": [{"type": "text", "text": f"line {n}"}]},
+            "message": {
+                "role": "user" if n % 2 == 0 else "assistant",
+                "id": f"m{n}",
+                "content": [{"type": "text", "text": f"line {n}"}],
+            },
         }
         for n in range(20)
     ]
@@ -289,3 +297,16 @@ def test_a_reader_that_changed_reads_again_from_the_vault_when_the_file_is_gone(
     with home.ledger() as ledger, home.vault() as vault:
         records = [from_record(vault.record(s["record"])) for s in ledger.sightings(("chatgpt", "a"))]
         assert any(m.model == "newly understood" for r in records for m in r.messages)
+
+
+def test_an_edited_note_says_what_its_file_says_now_also_when_it_gets_shorter(home: Home, inbox: Path) -> None:
+    note = inbox / "list.md"
+    seen: list[set[str]] = []
+    for text in ("rope\n\nlamp\n\npaint\n", "rope\n", "rope\n\nlamp\n\npaint\n"):
+        note.write_text(text)
+        look(home, inbox)
+        with home.ledger() as ledger, home.vault() as vault:
+            (row,) = ledger.rows("SELECT provider, conversation_id FROM conversations")
+            (sighting,) = ledger.sightings((row["provider"], row["conversation_id"]))
+            seen.append({m.text for m in from_record(vault.record(sighting["record"])).messages})
+    assert seen == [{"rope\n\nlamp\n\npaint"}, {"rope"}, {"rope\n\nlamp\n\npaint"}]
