@@ -56,7 +56,6 @@ def _period_view(period: str, dimension: str | None) -> View:
     where = "WHERE model IS NOT NULL" if dimension == "model" else ""
     measures = ", ".join(f"{expression} AS {name}" for name, (expression, _) in _MEASURES.items())
     bucket = "local_at::DATE" if period == "day" else f"date_trunc('{period}', local_at)::DATE"
-    others = [f"{name}" for name in by[1:]]
     return View(
         name="v_" + "_by_".join(by),
         comment=f"conversations, messages, words, tokens and cost per {' and '.join(by)}",
@@ -65,7 +64,7 @@ def _period_view(period: str, dimension: str | None) -> View:
             **({dimension: _DIMENSIONS[dimension]} if dimension else {}),
             **{name: comment for name, (_, comment) in _MEASURES.items()},
         },
-        sql=f"SELECT {', '.join([f'{bucket} AS {period}', *others])}, {measures} FROM messages {where} GROUP BY ALL"
+        sql=f"SELECT {', '.join([f'{bucket} AS {period}', *by[1:]])}, {measures} FROM messages {where} GROUP BY ALL"
         f" ORDER BY {', '.join(by)}",
     )
 
@@ -140,23 +139,23 @@ _OTHERS = (
     ),
     View(
         "v_topic_growth",
-        "topics (rooms) per quarter, with the quarter before, also when it was silent",
+        "topics (rooms) per quarter, against the quarter before",
         {
             "quarter": "first day of the local quarter",
             "room": "topic",
             "conversations": "conversations with a visible message in the room",
             "messages": "visible messages in the room",
-            "before": "messages of the quarter before",
+            "before": "its messages in the quarter before, 0 if it was silent",
             "growth": "messages / before - 1; null if there were none before",
         },
         """WITH counted AS (SELECT date_trunc('quarter', local_at)::DATE AS quarter, room,
             count(DISTINCT (provider, conversation_id)) AS conversations, count(*) AS messages FROM messages
             WHERE visible AND local_at IS NOT NULL AND room IS NOT NULL GROUP BY ALL)
-        SELECT quarter, n.room, n.conversations, n.messages, coalesce(b.messages, 0) AS before,
+        SELECT n.quarter, n.room, n.conversations, n.messages, coalesce(b.messages, 0) AS before,
             n.messages / b.messages - 1 AS growth
         FROM (SELECT *, (quarter - INTERVAL 3 MONTH)::DATE AS earlier FROM counted) AS n
         LEFT JOIN counted AS b ON b.quarter = n.earlier AND b.room = n.room
-        ORDER BY quarter, n.messages DESC, n.room""".replace("SELECT quarter, n.room", "SELECT n.quarter, n.room"),
+        ORDER BY quarter, n.messages DESC, n.room""",
     ),
     View(
         "v_cost_by_month",
