@@ -4,10 +4,13 @@ Every word of what a person saw stands in exactly one chunk, verbatim and in ord
 its conversation, so that a conversation that grows keeps the chunks of all units but its last.
 
 - exchange: consecutive messages of the user, a blank line, the answers up to the next question. A long unit goes on
-  in further chunks; their `context` holds the (shortened) question and is embedded but not part of the text.
+  in further chunks.
 - people: a chat among people; `Name: text` a message, grouped by pauses and size.
 - document: Markdown and text files by their headings, and what the source extracted of attachments.
 - tool, thinking: a row each (long ones cut), for search on request.
+
+A chunk's `context` is embedded before its text and is no part of it: the conversation's title, the (shortened) question
+of a continued answer, the message before a group of people's messages, the heading above a piece of a document.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from palace_pipeline.chunking.cuts import SECTION, Cutter, Piece, layout_of
+from palace_pipeline.chunking.cuts import SECTION, Cutter, Piece, estimated_ends, layout_of
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Chunk, Conversation, Message, short_hash
 
 CHUNK_RECIPE = "1"
@@ -33,8 +36,9 @@ PEOPLE_PROVIDERS = ("slack", "discord", "telegram", "whatsapp")
 PAUSE = timedelta(minutes=30)
 """A longer silence in a chat among people begins a new chunk."""
 
-PEOPLE_TOKENS = 128
-"""A chat among people is grouped up to this size: smaller than the model's limit, since its topics change quickly."""
+PEOPLE_TOKENS = 96
+"""A chat among people is grouped up to this size. Its topics change quickly: on public chats, groups of 64 to 96 tokens
+with the message before as context find the right session more often than single messages or full windows do."""
 
 Kind = Literal["exchange", "people", "document", "tool", "thinking"]
 
@@ -79,7 +83,7 @@ def chunk_conversation(conversation: Conversation, tokenizer: Tokens) -> list[Ch
     Budget: seven eighths of the model's `max_tokens`, context counted; the rest is for prefix, marks, and tokens that
     come out otherwise at a cut. `first_seq`, `last_seq`: places in `conversation.messages`.
     """
-    cutting = _Cutting(tokenizer)
+    cutting = _Cutting(tokenizer, conversation.title or "")
     said = [_Said(seq, m, m.text) for seq, m in enumerate(conversation.messages)]
     visible = [s for s in said if s.message.visible and s.text.strip()]
     if conversation.provider in DOCUMENT_PROVIDERS:
@@ -150,87 +154,112 @@ def _beside(said: Sequence[_Said], cutting: _Cutting) -> Iterator[_Part]:
 
 
 class _Cutting:
-    """Cuts units with one tokenizer and its budget."""
+    """Cuts units with one tokenizer and its budget. `title`: a name for all of the text, part of every context."""
 
-    def __init__(self, tokenizer: Tokens) -> None:
+    def __init__(self, tokenizer: Tokens, title: str) -> None:
         self._tokenizer = tokenizer
         self._budget = tokenizer.max_tokens * 7 // 8
-        self._context_budget = self._budget // 6
-        self._people_size = min(PEOPLE_TOKENS, self._budget)
+        self._context = self._budget // 6
+        self._people_size = min(PEOPLE_TOKENS, self._budget - self._context)
+        self._title = self._shortened(title, self._context // 3)
 
     def exchange(self, unit: Sequence[_Said]) -> Iterator[_Part]:
         text = "\n\n".join(s.text for s in unit)
         starts = _starts([s.text for s in unit], gap=2)
         question = "\n\n".join(s.text for s in unit if s.message.role == "user")
-        context = ""
-        for number, piece in enumerate(self._pieces(text, starts)):
+        context = self._title
+        for number, piece in enumerate(self._pieces(text, self._title, starts)):
             if number == 1:
-                context = self._shortened(question)
+                left = self._context - self._count(self._title)
+                context = _joined(self._title, self._shortened(question, left))
             first, last = (bisect_right(starts, at) - 1 for at in (piece.start, piece.end - 1))
             yield self._part("exchange", unit[first].seq, unit[last].seq, text, piece, context)
 
-    def document(self, seq: int, text: str, name: str = "") -> Iterator[_Part]:
-        """A document or an attachment; `context`: its name, and the heading above where the piece has none itself."""
+    def document(self, seq: int, text: str, name: str | None = None) -> Iterator[_Part]:
+        """A document or an attachment; `context`: its name, and the heading above a piece that begins without one."""
+        title = self._title if name is None else self._shortened(name, self._context // 3)
         headings: list[int] | None = None
-        for piece in self._pieces(text, sections=True):
+        for piece in self._pieces(text, title, sections=True):
             if headings is None:
                 headings = _headings(text)
             above = bisect_right(headings, piece.start) - 1
             heading = ""
             if above >= 0 and headings[above] != piece.start:
-                heading = text[headings[above] :].split("\n", 1)[0]
-            context = "\n".join(part for part in (name, heading) if part)
-            yield self._part("document", seq, seq, text, piece, self._shortened(context))
+                heading = self._shortened(text[headings[above] :].split("\n", 1)[0], self._context // 3)
+            yield self._part("document", seq, seq, text, piece, _joined(title, heading))
 
     def row(self, kind: Literal["tool", "thinking"], seq: int, text: str) -> Iterator[_Part]:
-        for piece in self._pieces(text):
+        """Sized by an estimate: such rows can be gigabytes, and they are not embedded unless somebody asks for it."""
+        cutter = Cutter(text, estimated_ends(text), self._budget, self._budget)
+        for piece in cutter.pieces(lambda: layout_of(text)):
             yield self._part(kind, seq, seq, text, piece, "")
 
     def people(self, visible: Sequence[_Said]) -> Iterator[_Part]:
+        """Messages grouped; the context of a group is the message before it, if that was said just before."""
         group: list[_Said] = []
         size = 0
+        context = before_text = ""
         before: datetime | None = None
         for said in visible:
             text = said.text.strip()
             text = f"{said.message.speaker}: {text}" if said.message.speaker else text
-            tokens = len(self._tokenizer.token_offsets(text))
+            tokens = self._count(text)
             now = _instant(said.message) or before
-            if group and (size + tokens > self._people_size or _far_apart(before, now)):
-                yield from self._group(group, size)
+            paused = _far_apart(before, now)
+            if group and (paused or size + tokens > self._people_size):
+                yield from self._group(group, size, context)
                 group, size = [], 0
+                context = "" if paused else self._tail(before_text)
             group.append(_Said(said.seq, said.message, text))
             size += tokens
-            before = now
+            before, before_text = now, text
         if group:
-            yield from self._group(group, size)
+            yield from self._group(group, size, context)
 
-    def _group(self, group: Sequence[_Said], size: int) -> Iterator[_Part]:
+    def _group(self, group: Sequence[_Said], size: int, context: str) -> Iterator[_Part]:
         if len(group) > 1:
-            yield _Part("people", group[0].seq, group[-1].seq, "\n".join(s.text for s in group), "", size)
+            text = "\n".join(s.text for s in group)
+            yield self._part("people", group[0].seq, group[-1].seq, text, Piece(0, len(text), size), context)
             return
         [said] = group
-        for number, piece in enumerate(self._pieces(said.text)):
-            context = f"{said.message.speaker}:" if number and said.message.speaker else ""
-            yield self._part("people", said.seq, said.seq, said.text, piece, self._shortened(context))
+        for piece in self._pieces(said.text, context):
+            yield self._part("people", said.seq, said.seq, said.text, piece, context)
+            context = self._shortened(f"{said.message.speaker}:", self._context) if said.message.speaker else ""
 
-    def _pieces(self, text: str, boundaries: Sequence[int] = (), *, sections: bool = False) -> list[Piece]:
-        if not text.strip():
-            return []
+    def _pieces(
+        self, text: str, context: str, boundaries: Sequence[int] = (), *, sections: bool = False
+    ) -> list[Piece]:
+        """Pieces of a text whose first one stands behind `context`."""
         ends = self._tokenizer.token_offsets(text)[:, 1]
-        cutter = Cutter(text, ends, self._budget, self._budget - self._context_budget)
+        cutter = Cutter(text, ends, self._budget - self._count(context), self._budget - self._context)
         return cutter.pieces(lambda: layout_of(text, boundaries=boundaries, sections=sections))
 
     def _part(self, kind: Kind, first: int, last: int, text: str, piece: Piece, context: str) -> _Part:
-        tokens = piece.tokens + (len(self._tokenizer.token_offsets(context)) if context else 0)
-        return _Part(kind, first, last, text[piece.start : piece.end], context, tokens)
+        return _Part(kind, first, last, text[piece.start : piece.end], context, piece.tokens + self._count(context))
 
-    def _shortened(self, question: str) -> str:
-        """A question in at most the context's share of the budget: whole, or its beginning and its end."""
-        offsets = self._tokenizer.token_offsets(question)
-        if len(offsets) <= self._context_budget:
-            return question.strip()
-        head, tail = self._context_budget * 2 // 3 - 1, self._context_budget // 3 - 1
-        return f"{question[: offsets[head - 1, 1]].strip()} … {question[offsets[-tail, 0] :].strip()}"
+    def _count(self, text: str) -> int:
+        return len(self._tokenizer.token_offsets(text)) if text else 0
+
+    def _shortened(self, text: str, limit: int) -> str:
+        """A title or question in at most `limit` tokens: whole, or its beginning and its end (where the asking is)."""
+        text = text.strip()
+        offsets = self._tokenizer.token_offsets(text)
+        if len(offsets) <= limit:
+            return text
+        if limit < 12:
+            return text[: offsets[limit - 1, 1]]
+        # Three less: the dots between and what comes out as one token more beside them.
+        head = (limit - 3) * 2 // 3
+        tail = limit - 3 - head
+        return f"{text[: offsets[head - 1, 1]].strip()} … {text[offsets[-tail, 0] :].strip()}"
+
+    def _tail(self, text: str) -> str:
+        offsets = self._tokenizer.token_offsets(text)
+        return text if len(offsets) <= self._context else text[offsets[-self._context, 0] :].strip()
+
+
+def _joined(*lines: str) -> str:
+    return "\n".join(line for line in lines if line)
 
 
 def _starts(texts: Sequence[str], gap: int) -> list[int]:

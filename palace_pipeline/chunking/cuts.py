@@ -243,6 +243,42 @@ def _dense(ends: NDArray[np.int64], length: int) -> NDArray[np.int64]:
     return np.sort(np.concatenate([ends, *more]))
 
 
+def estimated_ends(text: str) -> NDArray[np.int64]:
+    """Token ends of a text without a tokenizer: right to about 15% for prose of any language, code, logs and JSON.
+
+    Weights (hundredths of a token a character) fitted to the default model's tokenizer, a tenth added for safety.
+    """
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    weights = _WEIGHTS[np.minimum(points, _IDEOGRAPHS)]
+    counts = np.cumsum(weights, dtype=np.int64) // 100
+    return np.nonzero(np.diff(counts, prepend=0))[0] + 1
+
+
+_IDEOGRAPHS = 0x2E80
+"""From here on nearly every character is a word or a syllable."""
+
+
+def _weights() -> NDArray[np.uint8]:
+    weights = np.full(_IDEOGRAPHS + 1, 44, np.uint8)
+    weights[:128] = [
+        0
+        if chr(c).isspace()
+        else 30
+        if chr(c).islower()
+        else 66
+        if chr(c).isupper()
+        else 77
+        if chr(c).isdigit()
+        else 99
+        for c in range(128)
+    ]
+    weights[_IDEOGRAPHS] = 88
+    return weights
+
+
+_WEIGHTS = _weights()
+
+
 def _belongs_to_left(text: str, position: int) -> bool:
     if not 0 < position < len(text):
         return False

@@ -6,6 +6,7 @@ weight file; any other model folder brings its own `tokenizer.json`.
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,12 @@ _SPACES = "[\u0009\u000a\u000c\u000d\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\
 _WAVE, _STAND_IN = "\uff5e", "\U0010fffd"
 """NFKC would make a tilde of the fullwidth wave, which the model's own normaliser keeps."""
 
-_SLICE = 32_768
-"""Characters tokenized at once: an `Encoding` takes some 200 bytes a token, so a 5 MB message must go in slices."""
+_SLICE = 8_192
+"""Characters tokenized at once: an `Encoding` takes some 200 bytes a token, and the normaliser's time grows with the
+square of what it replaces, so a 5 MB message must go in slices."""
+
+_AS_SPACE = {ord(character): " " for character in "\t\n\f\r\u200b\u200c\u200d\u200e\u200f\u2028\u2029\ufeff"}
+"""Done beforehand, one character for one, because the normaliser is slow at it; it would do the same."""
 
 _CHARACTERS_PER_TOKEN = 40
 """No real text has more, so that what follows `40 * max_tokens` characters is never seen by the model anyway."""
@@ -78,16 +83,18 @@ def model_input(tokenizer: Tokenizer, text: str, max_tokens: int) -> list[int]:
 def token_offsets(tokenizer: Tokenizer, text: str) -> NDArray[np.int64]:
     """Start and end (code points) of every token of `text`, begin and end marks not counted: int64 [tokens, 2].
 
-    Linear in the length of the text. Long texts are read in slices that end at a line break or space where there is
-    one, so that no token is different for it.
+    Linear in the length of the text. A long text is read in slices that end before a space where there is one, so that
+    its tokens are the same.
     """
     parts: list[NDArray[np.int64]] = []
+    text = text.translate(_AS_SPACE)
     start = 0
     while start < len(text):
         end = _slice_end(text, start)
         offsets = tokenizer.encode(text[start:end], add_special_tokens=False).offsets
         if offsets:
-            parts.append(np.array(offsets, dtype=np.int64) + start)
+            flat = np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets))
+            parts.append(flat.reshape(-1, 2) + start)
         start = end
     return np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
 
@@ -96,8 +103,5 @@ def _slice_end(text: str, start: int) -> int:
     end = start + _SLICE
     if end >= len(text):
         return len(text)
-    for mark in ("\n", " "):
-        at = text.rfind(mark, start + 1, end)
-        if at > 0:
-            return at
-    return end
+    at = text.rfind(" ", start + 1, end)
+    return at if at > 0 else end
