@@ -151,7 +151,7 @@ _SHORT_FLAG = re.compile(
     rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,120}? (?:-p|-P|-a|-w)[ =]?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})", re.I
 )
 _PASSWORD_FILE = re.compile(rb":\d{4}:(?:[\w.-]{1,63}|\*):([\w.-]{1,63}):([^\s\"'`\\\x80]{4,128})")
-_REQUIRED = re.compile(rb"(?:requirepass|masterauth|auth-pass|identified by)[ =:]+[\"']?([^\s\"'`;\x80]{4,128})", re.I)
+_REQUIRED = re.compile(rb"(?:requirepass|masterauth|auth-pass)[ =:]+[\"']?([^\s\"'`;\x80]{4,128})", re.I)
 _SECURE = re.compile(rb"convertto-securestring\b[^\r\n|\"']{0,40}[\"']([^\"'\r\n\x80]{4,128})[\"']", re.I)
 _MANIFEST_ENTRY = re.compile(
     rb"(?:\n|\\{1,3}n)[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?,?[ \t]*(?=\r?\n|\\{1,3}n|[ \"]|\Z)"
@@ -165,7 +165,7 @@ _LOGINS = (b"-u ", b'-u"', b"-u'", b"--user", b"--proxy-user", b"--creds")
 _MANIFESTS = (b"kind: secret", b'kind: "secret', b'"kind":"secret', b'"kind": "secret')
 WORDS_OF_INTEREST = (
     b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS,
-    b":5432:", b":6432:", b":5433:", b"requirepass", b"masterauth", b"auth-pass", b"identified by", b"convertto-securestring",
+    b":5432:", b":6432:", b":5433:", b"requirepass", b"masterauth", b"auth-pass", b"convertto-securestring",
 )  # fmt: skip
 """What `spoken_secrets` wants to be called with: where these words stand in the lower-cased text."""
 

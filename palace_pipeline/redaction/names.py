@@ -21,7 +21,7 @@ from palace_pipeline.redaction.verdicts import (
     token_like,
 )
 from palace_pipeline.redaction.views import latin, spans_of
-from palace_pipeline.redaction.words import WORDS
+from palace_pipeline.redaction.words import WORDS, any_word
 
 Strength = Literal["password", "strong", "weak", "phrase"]
 
@@ -85,7 +85,12 @@ def strength_of(name: str, phrase: str = "") -> Strength | None:
         strength = _word_strength(word, words[index - 1] if index else "")
         if strength:
             found, place = strength, index
-    if found is None or any(w in _NOT_AFTER for w in words[place + 1 :]):
+    rest = words[place + 1 :]
+    if (
+        found is None
+        or any(w in _NOT_AFTER for w in rest)
+        or (words[place] in ("pass", "pw") and rest and rest[0].isalpha())
+    ):
         return None
     before = words[place - 1] if place else ""
     if before in _NOT_BEFORE:
@@ -212,7 +217,9 @@ def _value(
     if sign == b">" and data[left - 1 : left] == b"<" and data[end : end + 2] != b"</":
         return None
     value = data[start:end].decode("ascii", "replace")
-    if not value or (sign == b"==" and not quoted):
+    if not value or (sign == b"==" and not quoted) or (not quoted and value[0] in "[{"):
+        return None
+    if operator == _COMMA and (data[left - 1] not in b"\"'`" or re.search(r"[\[\]<>]|^[\w.-]+:\d", value)):
         return None
     if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):
         return None
@@ -260,6 +267,8 @@ def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength
         return True
     if _COMMAND_BEFORE.search(data, max(0, left - 48), left) or data[left + len(name) : left + len(name) + 1] == b"\t":
         return True
+    if name.lower() in ("pass", "pw", "pat"):
+        return False
     if quoted and strength == "password":
         return any(c.isdigit() or not c.isalnum() for c in value)
     if strength == "password" and re.search(
@@ -292,8 +301,8 @@ def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Ass
 
 # --- names in other scripts -------------------------------------------------------------------------------------------
 
-_FOREIGN_PASSWORD = "密码|密碼|口令|暗号|パスワード|暗証番号|비밀번호|암호|пароль|пароля|контрасеня|mật khẩu|şifre|hasło|lösenord|contraseña|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน"
-_FOREIGN_TOKEN = "密钥|密鑰|金鑰|秘钥|私钥|私鑰|令牌|凭证|凭据|憑證|授权码|访问码|通证|秘密鍵|トークン|シークレット|APIキー|アクセスキー|토큰|비밀키|시크릿|API 키|токен|токена|секрет|ключ"
+_FOREIGN_PASSWORD = any_word("foreign_password").pattern
+_FOREIGN_TOKEN = any_word("foreign_token").pattern
 _FOREIGN = re.compile(
     rf"(?i:(?P<password>{_FOREIGN_PASSWORD})|(?P<token>{_FOREIGN_TOKEN}))"
     r"(?P<gap>(?:[^\x21-\x7e\n]|[:=：(（\[*`\"'“「‘]){0,16}?)(?P<open>[`\"'“「‘(]?)(?P<value>[!-~]{6,512})"

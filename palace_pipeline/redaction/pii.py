@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 
 from palace_pipeline.redaction.views import any_match, latin, spans_of
-from palace_pipeline.redaction.words import WORDS
+from palace_pipeline.redaction.words import WORDS, any_word
 
 
 @dataclass(slots=True, frozen=True)
@@ -66,28 +66,18 @@ def email_at(data: bytes, at: int) -> Personal | None:
 # --- runs of digits ---------------------------------------------------------------------------------------------------
 
 _RUN = latin(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
-_PHONE_WORDS = re.compile(
-    r"phone|mobile|cell|\btel\b|tel[:.]|telephone|\bcall\b|\bfax\b|whatsapp|\bsms\b|\btext me|dial|contact|hotline|handy|"
-    r"answering|messages? to|ring (?:me|him|her|us)|text (?:me|him|her|us)|registered|telefon|téléphone|teléfono|móvil|portable|celular|cellulare|telefono|numéro|rufnummer|number is|reach me|office|desk|"
-    r"手机|电话|联系|聯繫|電話|手機|座机|致电|携帯|전화|휴대폰|연락처|телефон|тел\.|моб|звони|"
-    r"điện thoại|هاتف|טלפון|फ़ोन|โทร",
-    re.I,
-)
+_PHONE_WORDS = any_word("phone_words")
 _PHONE_AFTER = re.compile(r"[\s-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
-_CARD_WORDS = re.compile(
-    r"card|\bcc\b|卡号|信用卡|银行卡|visa|master|amex|maestro|卡|карт|tarjeta|carte|karte|credit|debit", re.I
-)
+_CARD_WORDS = any_word("card_words")
 _SSN_WORDS = re.compile(r"\bssn\b|social security|\bss#|tax(?:payer)? id", re.I)
-_NOT_NUMBER = re.compile(
-    r"(?:\bid|\bpid|order|version|port|line|isbn|timestamp|ticket|issue|invoice|bytes|size|build|no\.?|#|№|编号|订单|单号|学号|工号)[\s:=#.]*$",
-    re.I,
-)
+_NOT_NUMBER = re.compile(rf"(?:{any_word('number_words').pattern}|no\.?|#|№)[\s:=#.]*$", re.I)
 _DATE = re.compile(
     rb"(?:19|20)\d\d[-/. ](?:0?[1-9]|1[0-2])[-/. ](?:0?[1-9]|[12]\d|3[01])(?!\d)|(?:0?[1-9]|[12]\d|3[01])[-/.](?:0?[1-9]|1[0-2])[-/.](?:19|20)\d\d(?!\d)"
 )
 _GLUE_BEFORE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.$@&#%")
 _GLUE_AFTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@%")
 _CARD = re.compile(rb"\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19}")
+_NO_PHONE = re.compile(rb"\d+\.\d+|\d{13,}|\d{1,6}|(?:19|20)\d\d ?[-/] ?(?:19|20)\d\d")
 _US = re.compile(rb"(?:\+?1[ .\-]?)?(?:\(([2-9]\d{2})\)[ .\-]?|([2-9]\d{2})([ .\-]))([2-9]\d{2})[ .\-](\d{4})")
 _SSN = re.compile(rb"(\d{3})([ \-])(\d{2})\2(\d{4})")
 
@@ -149,7 +139,7 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
             if extension is None:
                 continue
             end, after = extension.end(), 32
-        if before == 45 and start > 1 and data[start - 2] in _GLUE_BEFORE:  # 12ab-4567…: a part of an identifier
+        if before in (45, 47) and start > 1 and data[start - 2] in _GLUE_BEFORE:  # 12ab-4567…, item/4567…: a part of an identifier
             continue
         if after == 45 and end + 1 < size and data[end + 1] in _GLUE_BEFORE:
             if _PHONE_AFTER.match(text[end : end + 12]) is None:
@@ -191,12 +181,14 @@ def _phone(text: str, start: int, run: bytes) -> Personal | None:
     end = start + len(run.rstrip(b" (.-/"))
     run = _EXTENSION_OF.sub(b"", run).rstrip(b" (.-/")
     if run.startswith((b"+", b"(+")):
+        if re.fullmatch(rb"\+\d{1,9}\.\d+", run):
+            return None  # a signed decimal
         national = re.sub(r"\D", "", run.replace(b"(0)", b"").decode())
         return Personal(start, end, "phone") if 7 <= len(national) <= 16 and _possible(national) else None
     us = _US.fullmatch(run)
     if us and (us[1] or us[3]):
         return Personal(start, end, "phone")
-    if _DATE.search(run) or re.fullmatch(rb"\d+\.\d+|\d{13}|\d{14,}|\d{1,6}", run):
+    if _DATE.search(run) or _NO_PHONE.fullmatch(run):
         return None
     near = text[max(0, start - 40) : start]
     cut = max(near.rfind("\n\n"), near.rfind("。"))
@@ -262,7 +254,13 @@ _IPV6 = latin(
 )
 _WELL_KNOWN = WORDS["well_known_ip"]  # fmt: skip
 _VERSION_BEFORE = re.compile(
-    rb"(?:version|ver|release|oid|build|v|chrome|firefox|safari|edge|edg|opr|==|>=|<=|~=|\^|rev|update|upgrade(?: to)?)[\s:/=\"'v]*\Z",
+    rb"(?:version|ver|release|oid|build|v|chrome|firefox|safari|edge|edg|opr|==|>=|<=|~=|\^|rev|update|upgrade(?: to)?)"
+    rb"[\s:/=\"'v]*\Z",
+    re.I,
+)
+_VERSION_NEAR = re.compile(
+    rb"version|upgrad|updat|downgrad|section|\brfc|releas|\bspec|chapter|\bbump|\broll|\bv8\b|openssl|\bnpm\b|driver|"
+    rb"firmware|patch|\bdll\b|assembly|nuget|setup",
     re.I,
 )
 
@@ -279,6 +277,8 @@ def ip_addresses(data: bytes) -> Iterator[Personal]:
         if _VERSION_BEFORE.search(data, max(0, start - 24), start):
             continue
         address = data[start:end].decode()
+        if int(address[: address.index(".")]) < 32 and _VERSION_NEAR.search(data, max(0, start - 48), start):
+            continue
         if address not in _WELL_KNOWN and _public(address):
             yield Personal(start, end, "ip-address")
     for spans in spans_of(_IPV6, data):

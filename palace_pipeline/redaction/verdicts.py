@@ -31,6 +31,7 @@ _CODE_START = re.compile(
     r"data\.|local\.|module\.|config\.|settings\.|options\.|params\.|args\.|vault:|arn:|ref\+|op://|!(?:Ref|Sub|GetAtt|ImportValue|vault|secret|env|reference|Join)\b|[&@][a-z_.]+$|"
     r"base64:$|\\[$]"
 )
+_REGEX = re.compile(r"^[\w.:]+\(\)$|\[\^?(?:A-Z|a-z|0-9|\\w)|[\])]\{\d+,?\d*\}|\(\?[:=!P]")
 _CALL = re.compile(r"[A-Za-z_][\w.:>-]*[(\[]")
 _IDENTIFIER = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[;,]?")
 _PATH = re.compile(r"(?:~|\.{1,2})?/(?:[\w.@+-]+/)+[\w.@+-]*$|[A-Za-z]:\\|(?:[\w.-]+/){2,}[\w-]+\.\w{1,5}$|file:")
@@ -116,7 +117,7 @@ def looks_random(text: str, least: int = 10) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """True for what stands in examples in the place of a secret: `<key>`, `${VAR}`, `your-key-here`, `xxxx`, masks."""
-    if not value or _CODE_START.match(value) or "${" in value or "{{" in value:
+    if not value or _CODE_START.match(value) or "${" in value or "{{" in value or "](" in value or _REGEX.search(value):
         return True
     low = value.lower()
     if "[redacted" in low or "[withheld" in low:
