@@ -28,6 +28,7 @@ def write_pages(job: Job) -> Counts:
     with home.ledger() as ledger:
         work = due(ledger, "pages", job.span, job.recipes, force=job.force)
         funnel = Funnel(home.settings.redaction, home.key()) if work else None
+        index = pages.PageIndex(home.path)
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows):
@@ -58,17 +59,19 @@ def write_pages(job: Job) -> Counts:
                         redactions=masked[key],
                         source_sha256=(head["source_sha256"],) if head["source_sha256"] else (),
                     )
-                    result = pages.write_page(home.path, conversation, page_head, known_path=known[key])
+                    result = pages.write_page(home.path, conversation, page_head, known_path=known[key], index=index)
                     counts["pages"] += 1
                     counts["written"] += result.written
                     counts["conflicts"] += result.conflict is not None
                     if result.written and funnel.scan_published([result.generated]):
                         counts["scan hits"] += 1
                     page_of[key] = result.path.relative_to(home.path).as_posix()
-                for key in keys:
+                for row in part:
+                    key = key_of(row)
                     if key not in page_of and (path := known[key]) is not None:
-                        pages.remove_page(path)
+                        pages.remove_page(path, forget=row["status"] == "purged")
                         counts["removed"] += 1
+                index.sync()
                 built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
                 with ledger.transaction():
                     ledger.write_many(

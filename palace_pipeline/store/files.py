@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
+SYNCS_AT_A_TIME = 16
 
 
 def make_folder(path: Path, mode: int = 0o700) -> Path:
     """The folder, made with its parents if need be; new ones are the owner's alone."""
+    if path.is_dir():
+        return path
     # Path.mkdir gives parents the usual mode, so they are made one by one.
     for part in [path, *path.parents][::-1]:
         if not part.exists():
@@ -22,24 +26,28 @@ def make_folder(path: Path, mode: int = 0o700) -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[Path]:
-    """A temporary path in the same folder that becomes `path` (0600, fsynced) when the block ends without an error."""
+def replacing(path: Path, *, durable: bool = True) -> Generator[Path]:
+    """A temporary path in the same folder that becomes `path` (0600, fsynced) when the block ends without an error.
+
+    Not `durable`: without fsync, for many small files that can be made again; call `sync_files` when all are written.
+    """
     make_folder(path.parent)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(4)}-{path.name}"[:200])
     try:
         yield temporary
         temporary.chmod(0o600)
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
+        if durable:
+            _sync(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Atomic write of a whole file, 0600."""
-    with replacing(path) as temporary:
+def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Atomic write of a whole file, 0600; `durable` as for `replacing`."""
+    with replacing(path, durable=durable) as temporary:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
@@ -47,6 +55,20 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def sync_folder(path: Path) -> None:
     """Make renames in a folder durable."""
+    _sync(path)
+
+
+def sync_files(paths: Iterable[Path]) -> None:
+    """Make files and their names durable. Waiting for many at a time costs a disk little more than waiting for one."""
+    files = [path for path in dict.fromkeys(paths) if path.exists()]
+    with ThreadPoolExecutor(SYNCS_AT_A_TIME) as threads:
+        for _ in threads.map(_sync, files):
+            pass
+        for _ in threads.map(_sync, {path.parent for path in files}):
+            pass
+
+
+def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from palace_pipeline.model import Conversation, page_hash
-from palace_pipeline.store.files import write_bytes
+from palace_pipeline.store.files import sync_files, write_bytes
 from palace_pipeline.transcripts.page import PageHead, Takeover, UserParts, page_folder, page_name, render, take_over
 from palace_pipeline.transcripts.page_parts import NOBODYS, written_by_program
 from palace_pipeline.transcripts.page_path import parse_name
@@ -45,17 +45,27 @@ class PageRemoval:
 
 @dataclass(slots=True)
 class PageIndex:
-    """Pages below a home by the hash in their names; each provider's folder is listed once, at its first use."""
+    """Pages below a home by the hash in their names; each provider's folder is listed once, at its first use.
+
+    Pages written through one index are durable when `sync` has returned (those with parts of the user's at once).
+    """
 
     root: Path
     _listed: dict[str, dict[str, list[Path]]] = field(default_factory=dict[str, dict[str, list[Path]]])
+    _written: list[Path] = field(default_factory=list[Path])
 
     def find(self, provider: str, conversation_id: str) -> list[Path]:
         """Paths that may be this conversation's page (two conversations can share a hash), in order of name."""
         return [p for p in self._of(provider).get(page_hash(provider, conversation_id), []) if p.exists()]
 
+    def sync(self) -> None:
+        """Make all pages written so far survive a power cut; call it before noting them as built."""
+        sync_files(self._written)
+        self._written.clear()
+
     def add(self, provider: str, path: Path) -> None:
-        """Note a page that was written after its folder was listed."""
+        """Note a page that was written."""
+        self._written.append(path)
         name = parse_name(path.name)
         if name and provider in self._listed and path not in (paths := self._of(provider).setdefault(name[1], [])):
             paths.append(path)
@@ -80,7 +90,7 @@ class _OldPage:
     @property
     def in_doubt(self) -> bool:
         """Whether it holds words that writing it anew would lose."""
-        return bool(self.data.strip()) and not (self.taken.complete and self.taken.intact)
+        return bool(self.data.strip(b"\0\r\n ")) and not (self.taken.complete and self.taken.intact)
 
 
 def page_paths(root: Path, provider: str | None = None) -> Iterator[Path]:
@@ -103,12 +113,13 @@ def write_page(
 ) -> PageWrite:
     """Write the page of a redacted conversation below the home `root`; an unchanged page is not touched.
 
-    The page there is found by `known_path` (from the ledger) or by the hash in its name; hand in one `index` for many
-    pages. It keeps its name when the title changes, and gets a new one when the day does. The user's parts are taken
-    over. If not all of them can be read, or the rest was edited, the old file stays beside it as
-    `<name>.conflict.md`. A kill leaves the old page or the new one, or both; the next call puts that right.
+    The page there is found by `known_path` (from the ledger) or by the hash in its name. For many pages hand in one
+    `index`, and call its `sync` at the end. A page keeps its name when the title changes, and gets a new one when the
+    day does. The user's parts are taken over; if not all of them can be read, or the rest was edited, the old file
+    stays beside it as `<name>.conflict.md`. A kill leaves the old page or the new one, or both; the next call puts
+    that right.
     """
-    index = index or PageIndex(root)
+    shared, index = index is not None, index or PageIndex(root)
     old = _old_pages(conversation, head, known_path, index)
     target = _target(root, conversation, head, old)
     user = next((page.taken.user for page in old if not page.taken.user.blank), old[0].taken.user if old else NOBODYS)
@@ -119,7 +130,8 @@ def write_page(
     for page in old:
         if page.in_doubt or not (page.taken.user.blank or page.taken.user == user):
             conflict = _keep(page, target)
-    write_bytes(target, data)
+    # A page that can be made again may wait for the flush of them all, the user's words may not.
+    write_bytes(target, data, durable=not (shared and user.blank))
     index.add(conversation.provider, target)
     moved = [page.path for page in old if page.path != target]
     for path in moved:

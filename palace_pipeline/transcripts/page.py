@@ -150,7 +150,7 @@ def render(conversation: Conversation, head: PageHead, user: UserParts = NOBODYS
             tail = link_lines(message)
             title = f"[!{message.role}]- {_title(message, conversation.provider)}"
             lines = "\n".join([title, *_folded_text(message.role, text), *tail])
-            out += (mark, _fields(message, len(tail)), " -->\n> ", lines.replace("\n", "\n> "), "\n")
+            out += (mark, _fields(message, len(tail)), " -->\n", _quoted(lines), "\n")
     body = "".join(out)
     values = _front(conversation, head, rows)
     values["palace"] = f"{token} {seal(body, values)}"
@@ -250,6 +250,11 @@ def _folded_text(role: str, text: str) -> list[str]:
     longest = max(map(len, re.findall("`{3,}", text)), default=2) if "```" in text else 2
     fence = "`" * (longest + 1)
     return ["", fence, text, fence]
+
+
+def _quoted(text: str) -> str:
+    """No blank after a bare `>`: editors that trim line ends would change the page."""
+    return "\n".join([f"> {line}" if line else ">" for line in text.split("\n")])
 
 
 def _fields(message: Message, tail: int) -> str:
@@ -376,15 +381,13 @@ def _without_tail(content: str, tail: int) -> tuple[str, list[str]]:
 
 
 def _unfolded_text(content: str, role: str, tail: int) -> tuple[str, list[str]]:
-    content = content.removesuffix("\n")
-    if content.startswith("> ") and content.count("\n> ") == content.count("\n"):
-        content = content[2:].replace("\n> ", "\n")
-    else:
-        # Somebody's editor took the blanks off the line ends, or unfolded it.
-        content = "\n".join(line.removeprefix(">").removeprefix(" ") for line in content.split("\n"))
-    content = content.partition("\n")[2]
+    content = _unquoted(content.removesuffix("\n")).partition("\n")[2]
     text, tail_lines = _without_tail(content, tail)
     text = text.removeprefix("\n")
     if role == "tool" and text.startswith("```"):
         text = text.partition("\n")[2].rpartition("\n")[0]
     return text, tail_lines
+
+
+def _unquoted(text: str) -> str:
+    return "\n".join([line[2:] if line.startswith("> ") else line.removeprefix(">") for line in text.split("\n")])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from palace_pipeline.model import Conversation, Message, page_hash
+from palace_pipeline.store import files as files_of_store
 from palace_pipeline.store import pages
 from palace_pipeline.store.pages import PageIndex, page_paths, remove_page, write_page
 from palace_pipeline.transcripts.page import PageHead, UserParts, parse, render, take_over
@@ -144,9 +145,10 @@ def test_what_cannot_be_read_is_kept_whole(tmp_path: Path, damage) -> None:
     assert parse(path.read_text(encoding="utf-8")).conversation.messages == CHAT.messages
 
 
-def test_an_empty_file_is_no_conflict(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [b"", b"\0" * 900], ids=["empty", "zeros"])
+def test_what_a_power_cut_leaves_of_a_file_is_no_conflict(tmp_path: Path, left: bytes) -> None:
     path = write_page(tmp_path, CHAT, HEAD).path
-    path.write_bytes(b"")
+    path.write_bytes(left)
     result = write_page(tmp_path, CHAT, HEAD, known_path=path)
     assert (result.written, result.conflict) == (True, None)
 
@@ -202,6 +204,7 @@ def test_one_index_serves_many_pages(tmp_path: Path) -> None:
     chats = [replace(CHAT, conversation_id=f"c{i}") for i in range(5)]
     for _ in range(2):
         written = [write_page(tmp_path, chat, HEAD, index=index) for chat in chats]
+        index.sync()
     assert not any(result.written for result in written)
     assert sorted(page_paths(tmp_path)) == sorted(result.path for result in written)
 
@@ -274,3 +277,35 @@ def test_forgetting_leaves_nothing(tmp_path: Path) -> None:
     result = remove_page(moved, forget=True)
     assert (result.removed, result.user, result.kept) == (True, MINE, None)
     assert files(tmp_path) == [other.name]
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files whose content was flushed to disk."""
+    names: list[str] = []
+    sync = files_of_store._sync
+
+    def noted(path: Path) -> None:
+        names.append(path.name)
+        sync(path)
+
+    monkeypatch.setattr(files_of_store, "_sync", noted)
+    return names
+
+
+def test_pages_written_in_one_go_are_flushed_together(tmp_path: Path, synced: list[str]) -> None:
+    index = PageIndex(tmp_path)
+    path = write_page(tmp_path, CHAT, HEAD, index=index).path
+    assert synced == []
+    index.sync()
+    assert synced == [path.name, "2024"]
+    index.sync()
+    assert synced == [path.name, "2024"]
+
+
+def test_a_page_with_the_users_words_is_flushed_at_once(tmp_path: Path, synced: list[str]) -> None:
+    index = PageIndex(tmp_path)
+    path = write_page(tmp_path, CHAT, HEAD, index=index).path
+    annotate(path)
+    write_page(tmp_path, GROWN, HEAD, index=index)
+    assert any(name.endswith(path.name) for name in synced)
