@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, is_placeholder, looks_random, word_share
+from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, is_placeholder, looks_random, pair_share, word_share
 
 
 @dataclass(slots=True, frozen=True)
@@ -206,6 +206,7 @@ def _login(data: bytes, at: int) -> Iterator[Held]:
 
 def _option(word: str) -> bool:
     odd = any(c.isdigit() or not c.isalnum() for c in word)
+    odd = odd or (word_share(word) < 0.5 and pair_share(word) < 0.6)
     return odd and not weak_pair("", word) and not re.match(r"[\d.]+:?\d*$|[./~]", word)
 
 

@@ -19,6 +19,7 @@ from palace_pipeline.redaction.verdicts import (
     looks_random,
     password_like,
     token_like,
+    word_share,
 )
 from palace_pipeline.redaction.views import latin, spans_of
 from palace_pipeline.redaction.words import WORDS, any_word
@@ -142,6 +143,7 @@ _BARE_END = re.compile(
     rb"[\"'\x60<>]|\\{1,4}[nrt\"]|[,;](?=[\w\-]+[=:]|[\"' ]|\Z)|\)(?=[,;.)\s\"]|\Z)|[}\]]+[,;]?\Z|[,;]\Z"
 )
 _ENV_END = re.compile(rb"[\"'\x60]|\\{1,4}[nrt]|[;,]\Z|&&")
+_CLOSED = re.compile(rb"\)(?![A-Za-z0-9])")
 _TRAILING = b".,;:!?)]}*|"
 _NEXT_LINE = re.compile(
     rb"[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}[\"'\x60]?([!-~]{8,512}?)[\"'\x60]?[ \t]*(?:\r?\n|\Z)"
@@ -223,7 +225,7 @@ def _value(
         return None
     if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):
         return None
-    prose = operator in (_PROSE, _SPACE, _OTHER)
+    prose = operator in (_PROSE, _OTHER) or (operator == _SPACE and not quoted)
     digest = name.lower() in ("key", "auth", "session", "salt")
     return Assigned(start, end, strength, name) if _judge(value, strength, quoted, prose, digest) else None
 
@@ -241,8 +243,8 @@ def _bare_end(data: bytes, start: int, end: int, left: int) -> int:
     cut = _BARE_END.search(value)
     if cut:
         value = value[: cut.start()]
-    if value.count(b"(") == 0 and b")" in value:
-        value = value[: value.index(b")")]
+    if b"(" not in value and (closed := _CLOSED.search(value)):
+        value = value[: closed.start()]
     stripped = value.rstrip(_TRAILING)
     return start + len(stripped)
 
@@ -270,7 +272,7 @@ def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength
     if name.lower() in ("pass", "pw", "pat"):
         return False
     if quoted and strength == "password":
-        return any(c.isdigit() or not c.isalnum() for c in value)
+        return any(c.isdigit() or not c.isalnum() for c in value) or (len(value) >= 8 and word_share(value) < 0.5)
     if strength == "password" and re.search(
         rb"\b(?:login|machine|user|host)\s+\S+\s*\Z", data[max(0, left - 80) : left]
     ):

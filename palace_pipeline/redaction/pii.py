@@ -139,7 +139,9 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
             if extension is None:
                 continue
             end, after = extension.end(), 32
-        if before in (45, 47) and start > 1 and data[start - 2] in _GLUE_BEFORE:  # 12ab-4567…, item/4567…: a part of an identifier
+        if (
+            before in (45, 47) and start > 1 and data[start - 2] in _GLUE_BEFORE
+        ):  # 12ab-4567…, item/4567…: a part of an identifier
             continue
         if after == 45 and end + 1 < size and data[end + 1] in _GLUE_BEFORE:
             if _PHONE_AFTER.match(text[end : end + 12]) is None:

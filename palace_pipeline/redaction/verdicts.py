@@ -23,6 +23,7 @@ _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]+|[0-9A-F]+)")
 _PLACEHOLDER_WORDS = WORDS["placeholder"]
 WEAK_PASSWORDS = WORDS["weak_password"]
 _CODE_WORDS = WORDS["code"]
+_EXAMPLES = _CODE_WORDS | _PLACEHOLDER_WORDS | WEAK_PASSWORDS | WORDS["name_password"] | WORDS["name_strong"]
 _MASKED = re.compile(r"(.)\1{3,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
 _LONG_RUN = re.compile(r"(.)\1{5,}|\.{3}|…|\*{4}|•{3}", re.S)
 _CODE_START = re.compile(
@@ -189,7 +190,8 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
         return False
     if _URL.match(value) or _PATH.match(value):
         return False
-    if not quoted and (is_code(value) or re.match(r"[\w.]+\(.*", value)):
+    plain = re.fullmatch(r"[A-Za-z]+\d+", value) is not None and value.rstrip("0123456789").lower() not in _EXAMPLES
+    if not quoted and ((is_code(value) and not plain) or re.match(r"[\w.]+\(.*", value)):
         return False
     if re.fullmatch(r"[a-z_]+(?:\|[a-z_]+(?::[\w,]+)?)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", value):
         return False  # validation rules, names of variables

@@ -167,7 +167,7 @@ def fold(char: str) -> str:
 
 _ESCAPE = (
     rb"\x1b[\[\]]|[A-Za-z0-9+/_=:.~\-]\\{1,4}[/_\-.+=~*:@!#$%&]|\\{1,4}[ux][0-9a-fA-F]{2}|%[2-7][0-9A-Fa-f]|%0[AaDd]|"
-    rb"&#[xX]?[0-9a-fA-F]{2,5};|&(?:amp|quot|lt|gt|apos);|=3[DdA]|\\{2,4}[\"nrt]"
+    rb"</(?:code|b|strong|em|kbd|mark|span|tt|i|u)>|[=:/@]\*\*[A-Za-z0-9]|&#[xX]?[0-9a-fA-F]{2,5};|&(?:amp|quot|lt|gt|apos);|=3[DdA]|\\{2,4}[\"nrt]"
 )
 _ESCAPES = latin(_ESCAPE)
 _DECODE = (
@@ -175,6 +175,7 @@ _DECODE = (
     r"|(?P<unicode>\\{1,4}u\{?(?P<code>[0-9a-fA-F]{4})\}?)|(?P<hex>\\{1,4}x(?P<code2>[0-9a-fA-F]{2}))"
     r"|(?P<control>\\{1,4}[nrt](?![A-Za-z]:))|(?P<plain>\\{1,4}(?P<char>[\"'/_\-.+=~*:@!#$%&()\[\]{}<>|`?]))"
     r"|(?P<percent>%[0-7][0-9A-Fa-f])|(?P<bytes>(?:%[89A-Fa-f][0-9A-Fa-f]){2,12})"
+    r"|(?P<markup></?(?:code|b|strong|em|kbd|mark|span|tt|i|u)(?: [^<>]{0,80})?>|\*\*)"
     r"|(?P<entity>&(?:amp|quot|lt|gt|apos|#\d{2,6}|#[xX][0-9a-fA-F]{2,5});)"
 )
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
@@ -262,10 +263,13 @@ _LITERALS = (
 )
 _WRAP = rb"(?:[ \t]{0,4}[\\=]?\r?\n[ \t]{0,24}(?:[>|+#*] ?|// ?|\d{1,6}[\t:|] ?)?[ \t]{0,24}|\\{1,3}r?\\{0,3}n)"
 _CUT_LITERAL = latin(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
-_LINE_END = rb"[A-Za-z0-9+/_=.~\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
+_LINE_END = rb"[A-Za-z0-9+/_=.~:\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = latin(_LINE_END)
-_LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=\-]*")
+_LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-]*")
 _ANY = latin(_ESCAPE + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END)
+
+
+_UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-]{10,100}")
 
 
 def views_of(text: str, data: bytes) -> Iterator[View]:
@@ -281,10 +285,13 @@ def joined(text: str, data: bytes) -> View | None:
     """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token."""
     joints = [(spans[0][0] + 4, spans[0][1] - 1) for spans in spans_of(_CUT_LITERAL, data)]
     literals = set(joints)
+    last = 0
     for spans in spans_of(_CUT_LINE, data):
         start, end = spans[0][0] + 10, spans[0][1] - 1
-        if _cut_like(data[max(0, start - 64) : start]):
+        # the next line of a block that has been cut before, or a line that ends like the first part of a token
+        if (last and _UNBROKEN.fullmatch(data, last, start)) or _cut_like(data[max(0, start - 64) : start]):
             joints.append((start, end))
+            last = end
     if not joints:
         return None
     joints.sort()
@@ -309,10 +316,12 @@ def _cut_like(before: bytes) -> bool:
     """May this end in the first part of a token? Ten characters that are no word, path or number."""
     found = _LAST_RUN.match(before[::-1])
     run = found[0][::-1].decode().strip("=") if found else ""
-    letters = sum(c.isalpha() for c in run)
-    if len(run) < 10 or letters < 4 or (letters == len(run) and run[1:].lower() == run[1:]):
+    if len(run) < 10 or run[-1] in ":.":
         return False
-    return word_share(run) < 0.5
+    letters = sum(c.isalpha() for c in run)
+    if letters < 3 or (letters == len(run) and run[1:].lower() == run[1:]):
+        return False
+    return word_share(run[-12:]) < 0.5
 
 
 # --- encoded runs -----------------------------------------------------------------------------------------------------
