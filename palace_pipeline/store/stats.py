@@ -135,7 +135,7 @@ _OTHERS = (
         FROM findings AS f
         LEFT JOIN messages AS m USING (provider, conversation_id, seq)
         LEFT JOIN conversations AS c USING (provider, conversation_id)
-        GROUP BY ALL ORDER BY month, findings DESC, kind, layer, provider""",
+        GROUP BY ALL ORDER BY month, findings DESC, f.kind, f.layer, f.provider""",
     ),
     View(
         "v_topic_growth",
@@ -155,7 +155,7 @@ _OTHERS = (
             n.messages / b.messages - 1 AS growth
         FROM (SELECT *, (quarter - INTERVAL 3 MONTH)::DATE AS earlier FROM counted) AS n
         LEFT JOIN counted AS b ON b.quarter = n.earlier AND b.room = n.room
-        ORDER BY quarter, n.messages DESC, n.room""",
+        ORDER BY n.quarter, n.messages DESC, n.room""",
     ),
     View(
         "v_cost_by_month",
