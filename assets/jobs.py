@@ -6,7 +6,6 @@ from assets.exports import raw_exports
 from assets.palace import conversation_pages, drawer_embeddings, drawers, redacted_chunks
 from assets.tables import palace_stats, palace_tables
 from assets.transcripts import normalized_transcripts, redacted_transcripts
-from palace_pipeline.partitions import DAYS
 
 DAILY = [
     normalized_transcripts,
@@ -25,7 +24,9 @@ read_exports = dg.define_asset_job(
 build_days = dg.define_asset_job(
     "build_days",
     selection=[*DAILY, palace_stats],
-    partitions_def=DAYS,
     description="Everything from transcript to table for a day or a range of days.",
 )
-JOBS = [read_exports, build_days]
+refresh_stats = dg.define_asset_job(
+    "refresh_stats", selection=[palace_stats], description="Files, skips and views, when no day has work."
+)
+JOBS = [read_exports, build_days, refresh_stats]

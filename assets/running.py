@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import polars as pl
@@ -21,7 +22,10 @@ from palace_pipeline.store.lock import HomeBusy
 from palace_pipeline.store.receipts import write_receipt
 
 # Dagster takes the annotation only without its type parameter when an asset also gives check results.
-Materialized = dg.MaterializeResult  # pyright: ignore[reportMissingTypeArgument]
+if TYPE_CHECKING:
+    Materialized = dg.MaterializeResult[None]
+else:
+    Materialized = dg.MaterializeResult
 
 BATCH_TAG = "palace/batch"
 PLANNED_TAG = "palace/planned"

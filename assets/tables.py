@@ -1,8 +1,5 @@
 """Tables and statistics in DuckDB."""
 
-import time
-from datetime import UTC, datetime
-
 import dagster as dg
 
 from assets.exports import OWNERS
@@ -11,9 +8,8 @@ from assets.running import Materialized, batch_of, run_stage, told
 from palace_pipeline.partitions import DAYS
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.audit import audit
-from palace_pipeline.stages.publish import publish_tables
+from palace_pipeline.stages.publish import publish_exports, publish_tables
 from palace_pipeline.stages.recipes import TABLES_RECIPE
-from palace_pipeline.store import stats
 from palace_pipeline.store.receipts import write_receipt
 
 
@@ -68,13 +64,10 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     description="Trends as views in `palace.duckdb`: by day, week and month, provider, room, wing and model; hours, streaks, gaps.",
 )
 def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
-    """Make the views if they are missing or changed, and show the trend of messages."""
-    home, started = palace.open(), time.perf_counter()
+    """Bring files, skips and views up to date."""
+    home = palace.open()
     with told(), home.writing():
-        views = stats.create_stats(home.path)
+        counts = publish_exports(home, batch_of(context))
         with home.ledger() as ledger:
-            finished = datetime.now(UTC).isoformat(timespec="seconds")
-            seconds = time.perf_counter() - started
-            ledger.log_stage(batch_of(context), "stats", finished, seconds, {"views": len(views)})
             write_receipt(home.receipts, ledger, batch_of(context))
-    return dg.MaterializeResult(metadata={"views": len(views), "names": ", ".join(views)})
+    return dg.MaterializeResult(metadata={**counts})

@@ -131,7 +131,9 @@ def _indexes(home: Home) -> Iterator[Finding]:
     lexical = reader.count() if reader is not None else 0
     if lexical != published:
         yield Finding(
-            "wrong", f"the lexical index holds {lexical:,} of {published:,} chunks", f"delete {home.path / 'lexical'}, then: palace ingest"
+            "wrong",
+            f"the lexical index holds {lexical:,} of {published:,} chunks",
+            f"delete {home.path / 'lexical'}, then: palace ingest",
         )
     else:
         yield Finding("ok", f"the lexical index holds {lexical:,} chunks")
@@ -151,7 +153,9 @@ def _counts(home: Home) -> Iterator[Finding]:
         return  # already named above
     for name, counts in wrong.items():
         shown = ", ".join(f"{place} {count:,}" for place, count in counts.items())
-        yield Finding("wrong", f"{name} do not add up: {shown}", f"palace backfill --from {span.first} --to {span.last}")
+        yield Finding(
+            "wrong", f"{name} do not add up: {shown}", f"palace backfill --from {span.first} --to {span.last}"
+        )
     if not wrong:
         yield Finding("ok", "counts add up from ledger to table, index and pages")
 
@@ -167,6 +171,8 @@ def _quarantine(home: Home) -> Iterator[Finding]:
     with home.ledger() as ledger:
         rows = ledger.rows("SELECT path, reason FROM files WHERE status IN ('quarantined', 'partial') ORDER BY path")
     for row in rows[:50]:
-        yield Finding("note", f"{Path(row['path'])}: {row['reason']}", "mend or replace the file; it is read again then")
+        yield Finding(
+            "note", f"{Path(row['path'])}: {row['reason']}", "mend or replace the file; it is read again then"
+        )
     if len(rows) > 50:
         yield Finding("note", f"and {len(rows) - 50} more files with something not taken", "palace sql 'from skips'")

@@ -19,8 +19,8 @@ STAGES = ("normalized", "redacted", "chunks", "drawers", "pages", "vectors", "ta
 """Stages in the order of the flow; the names are the ledger's columns."""
 
 # A day inside a range costs a planned and a materialisation event for each daily asset; a further run costs its set-up.
-# Some 0.11 s of CPU a day against 0.5 s a run (docs/performance.md), so days up to four apart share a run.
-MERGE_GAP_DAYS = 4
+# Some 0.11 s of CPU a day against 1.3 s a run (docs/performance.md), so days up to ten apart share a run.
+MERGE_GAP_DAYS = 10
 
 EXPECTED = {
     "normalized": "input || '|' || :merge",

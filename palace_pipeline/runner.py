@@ -53,6 +53,11 @@ def build_days(home: Home, span: Range, batch: str, *, force: bool = False, last
     _execute(home, "build_days", {}, tags, None if last else DAILY_KEYS)
 
 
+def refresh_stats(home: Home, batch: str) -> None:
+    """Run `palace_stats` alone. Raises RunFailed."""
+    _execute(home, "refresh_stats", {}, {"palace/batch": batch})
+
+
 def _execute(
     home: Home, job: str, config: dict[str, Any], tags: dict[str, str], selection: list[dg.AssetKey] | None = None
 ) -> None:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from assets.jobs import build_days, read_exports
+from assets.jobs import build_days, read_exports, refresh_stats
 from assets.running import BATCH_TAG, PLANNED_TAG
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, fingerprint, has_settled, scan
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.resources import PalaceResource
+from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home
 
@@ -90,6 +91,7 @@ def requests_for(spans: Sequence[Range], batch: str) -> list[dg.RunRequest]:
     """One run for each range of days that has work."""
     return [
         dg.RunRequest(
+            job_name=build_days.name,
             run_key=f"{batch}-{span.first}-{span.last}",
             tags={**range_tags(span), BATCH_TAG: batch, PLANNED_TAG: "true"},
         )
@@ -98,7 +100,7 @@ def requests_for(spans: Sequence[Range], batch: str) -> list[dg.RunRequest]:
 
 
 @dg.sensor(
-    job=build_days,
+    jobs=[build_days, refresh_stats],
     minimum_interval_seconds=20,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Asks the planner which days have work (new sightings, changed recipes) and starts `build_days` for them.",
@@ -112,7 +114,10 @@ def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) ->
         return dg.SkipReason("work is under way")
     with home.ledger() as ledger:
         spans = plan(ledger, recipes_of(home))
+        waiting = exports_waiting(ledger)
+    batch = f"watch-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+    if not spans and waiting:
+        return dg.SensorResult(run_requests=[dg.RunRequest(job_name=refresh_stats.name, tags={BATCH_TAG: batch})])
     if not spans:
         return dg.SkipReason("every day is up to date")
-    batch = f"watch-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
     return dg.SensorResult(run_requests=requests_for(spans, batch))

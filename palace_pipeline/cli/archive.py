@@ -15,6 +15,7 @@ from palace_pipeline.exports.scan import Missing, scan
 from palace_pipeline.ingest import ingest, needs_reading
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import load_settings
+from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged
@@ -81,6 +82,12 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
     else:
         ingest(home, paths or None, batch=batch, limit=limit, found=found)
     build(home, batch, failures)
+    with home.ledger() as ledger:
+        waiting = exports_waiting(ledger) and not failures
+    if waiting:
+        from palace_pipeline import runner
+
+        runner.refresh_stats(home, batch)
     with home.ledger() as ledger:
         return write_receipt(home.receipts, ledger, batch), failures
 

@@ -64,7 +64,7 @@ def keep_whole(ledger: Ledger, vault: Vault | None, path: str, member: Member, u
 
 
 def _append(
-    stream: BinaryIO, vault: Vault | None, digest: hashlib._Hash, size: int, pieces: list[str]
+    stream: BinaryIO, vault: Vault | None, digest: Digest, size: int, pieces: list[str]
 ) -> tuple[int, list[str]]:
     if vault is None:
         while data := stream.read(1 << 20):

@@ -74,8 +74,11 @@ def ingest(
         finally:
             ledger.close()
     with home.ledger() as ledger, home.vault() as vault:
-        result = _Run(home, ledger, vault, limit).over(found)
+        run = _Run(home, ledger, vault, limit)
+        result = run.over(found)
         finished = datetime.now(UTC).isoformat(timespec="seconds")
+        if run.anything_read:
+            ledger.set_meta("exports_read", batch)
         ledger.log_stage(batch, "raw_exports", finished, time.perf_counter() - started, result.as_counts())
         return result
 
@@ -108,6 +111,8 @@ class _Run:
     def __init__(self, home: Home, ledger: Ledger, vault: Vault | None, limit: int | None) -> None:
         self.home, self.ledger, self.vault, self.limit = home, ledger, vault, limit
         self.tally = Tally()
+        self.anything_read = False
+        """True once the ledger knows more of a file than before."""
         self.today: date = datetime.now(UTC).date()
         self.now = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -121,7 +126,7 @@ class _Run:
                 continue
             row = known.get(item.path)
             if item.problem:
-                self._refuse(item)
+                self._refuse(item, row)
             elif row is not None and is_unchanged(item, row) and _is_current(row["recipe"]):
                 unchanged.append(item.path)
             elif self.limit is not None and read >= self.limit:
@@ -140,12 +145,12 @@ class _Run:
             drop_contained_records(self.ledger, self.vault)
         return self.tally.result(self.ledger)
 
-    def _refuse(self, item: Seen) -> None:
+    def _refuse(self, item: Seen, row: Any) -> None:
         assert item.problem is not None
         skip = Skip(item.problem, item.path, item.expected, unit="file")
         self.tally.file("skipped", [skip])
-        if not item.expected:
-            self._file_row(item, None, "skipped" if item.expected else "quarantined", [skip], {}, 0, 0, known=None)
+        if not item.expected and (row is None or row["status"] != "quarantined"):
+            self._file_row(item, None, "quarantined", [skip], {}, 0, 0)
 
     # --- one file -----------------------------------------------------------------------------------------------------
 
@@ -156,7 +161,7 @@ class _Run:
         except (MemberError, OSError) as error:
             reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
             skip = Skip(reason, seen.path, False, unit="file")
-            self._file_row(seen, None, "quarantined", [skip], {}, 0, 0, known=row)
+            self._file_row(seen, None, "quarantined", [skip], {}, 0, 0)
             self._quarantine(seen.path, None, [skip])
             self.tally.file("skipped", [skip])
             return
@@ -317,7 +322,7 @@ class _Run:
             ((file.path, k.member, k.use, k.size, k.sha256, orjson.dumps(k.pieces)) for k in file.kept),
         )
         unknown = {name: count for report in file.reports.values() for name, count in report.unknown.items()}
-        self._file_row(seen, sha256, status, skips, file.formats, file.taken, file.messages, known=row, unknown=unknown)
+        self._file_row(seen, sha256, status, skips, file.formats, file.taken, file.messages, unknown)
         if status == "quarantined":
             self._quarantine(file.path, sha256, bad)
         elif self.vault is not None:
@@ -336,8 +341,6 @@ class _Run:
         formats: dict[str, str],
         conversations: int,
         messages: int,
-        *,
-        known: Any,
         unknown: dict[str, int] | None = None,
     ) -> None:
         used = sorted(formats)
@@ -372,6 +375,7 @@ class _Run:
                 sum(skip.count for skip in skips),
             ),
         )
+        self.anything_read = True
         self.ledger.replace_skips(seen.path, provider, skips, unknown or {})
 
     def _quarantine_file(self, path: str) -> Path:

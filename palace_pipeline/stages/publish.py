@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from palace_pipeline.planner import due
 from palace_pipeline.stages.common import Counts, Job, Key, day_of, gone, key_of, logged
-from palace_pipeline.store import warehouse
+from palace_pipeline.store import stats, warehouse
+from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
 
 
@@ -29,7 +31,41 @@ def publish_tables(job: Job) -> Counts:
         )
         built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in work]
         ledger.mark_built("tables", built)
-        return logged(job, ledger, "tables", started, {"conversations": len(work), **result.counts})
+        note_published(ledger)
+        rows = {f"{table}_rows": count for table, count in result.counts.items()}
+        return logged(job, ledger, "tables", started, {"conversations": len(work), **rows})
+
+
+def publish_exports(home: Home, batch: str) -> Counts:
+    """Bring the tables `exports` and `skips`, and the views, up to date. Returns the number of views.
+
+    For looks that found files but no conversation that is new or changed: no day has work then.
+    """
+    started = time.perf_counter()
+    with home.ledger() as ledger:
+        warehouse.publish(
+            home.path,
+            changed=[],
+            exports=export_rows(ledger),
+            skips=skip_rows(ledger),
+            pages=PagesOf(ledger),
+            zone=home.settings.zone,
+        )
+        note_published(ledger)
+        counts: Counts = {"views": len(stats.create_stats(home.path))}
+        finished = datetime.now(UTC).isoformat(timespec="seconds")
+        ledger.log_stage(batch, "stats", finished, time.perf_counter() - started, dict(counts))
+        return counts
+
+
+def note_published(ledger: Ledger) -> None:
+    """What was read up to now is in the tables."""
+    ledger.set_meta("exports_published", ledger.meta("exports_read") or "")
+
+
+def exports_waiting(ledger: Ledger) -> bool:
+    """True if files were read whose rows are not in the tables yet."""
+    return (ledger.meta("exports_read") or "") != (ledger.meta("exports_published") or "")
 
 
 class PagesOf(Mapping[Key, str]):
