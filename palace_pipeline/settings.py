@@ -129,9 +129,16 @@ class Settings(_Strict):
 
     @property
     def zone(self) -> tzinfo:
-        """The zone in which people read dates; falls back to the system's."""
-        if self.display_zone:
-            return ZoneInfo(self.display_zone)
+        """The zone in which people read dates: `display_zone`, else the system's."""
+        return ZoneInfo(self.display_zone) if self.display_zone else _system_zone()
+
+
+def _system_zone() -> tzinfo:
+    """The system's zone by name, with its summer time: today's offset alone would shift half of the archive's hours."""
+    name = os.environ.get("TZ", "").removeprefix(":") or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a POSIX rule in TZ, or a copied file without a name
         return datetime.now(UTC).astimezone().tzinfo or UTC
 
 
