@@ -112,6 +112,8 @@ def _is_ours(item: Record) -> bool:
     kind = item.get("type")
     if "loglines" in item:
         return True
+    if kind in _TURNS and "parentUuid" in item:
+        return True
     if kind in _TURNS and isinstance(message := item.get("message"), dict):
         return "content" in message
     if kind == "summary":

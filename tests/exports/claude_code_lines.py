@@ -3,6 +3,9 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+from palace_pipeline.exports.claude_code import READER
+from tests.exports.memory_member import read, shown
+
 SESSION = "aaaaaaaa-0000-4000-8000-000000000001"
 FILE = f"projects/-home-sample/{SESSION}.jsonl"
 START = datetime(2026, 3, 14, 23, 58, tzinfo=UTC)
@@ -48,3 +51,18 @@ def lines(*records):
     return b"".join(
         (r if isinstance(r, bytes) else json.dumps(r, ensure_ascii=False).encode()) + b"\n" for r in records
     )
+
+
+def log(*records, path=FILE):
+    """(conversations, report) of a file with these records."""
+    return read([READER], {path: lines(*records)}, path)
+
+
+def one(*records, path=FILE):
+    conversations, _ = log(*records, path=path)
+    assert len(conversations) == 1
+    return conversations[0]
+
+
+def said(*records):
+    return [text for _, _, text in shown(one(*records))]

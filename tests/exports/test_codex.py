@@ -269,12 +269,19 @@ def test_tokens_are_counted_once_however_often_they_are_told():
 
 def test_turns_that_were_rolled_back_are_not_active():
     conversation = one(
-        header(), asks(1, "A"), says(2, "a"), asks(3, "B"), says(4, "b"), asks(5, "C"),
+        header(), asks(1, "A"), says(2, "a"), asks(3, "B"), says(4, "b"),
+        message(5, "user", "<new_mark>no turn</new_mark>"), asks(5, "C"),
         event(6, "thread_rolled_back", num_turns=2), asks(7, "D"), says(8, "d"),
         event(9, "thread_rolled_back", num_turns=1), asks(10, "E"),
     )  # fmt: skip
     assert [text for _, _, text in shown(conversation)] == ["A", "a", "E"]
-    assert [m.text for m in conversation.messages if not m.branch_active] == ["B", "b", "C", "D", "d"]
+    assert [m.text for m in conversation.messages if not m.branch_active and not m.hidden_reason] == [
+        "B",
+        "b",
+        "C",
+        "D",
+        "d",
+    ]
 
 
 CHILD = "019f0000-0000-7000-8000-00000000000b"
@@ -320,7 +327,7 @@ def test_a_fork_shows_its_own_turns_and_keeps_the_copied_ones_out_of_sight(old, 
 
 
 def test_a_long_copy_with_late_stamps_is_still_a_copy():
-    copied = [record for second in (30.1, 31, 35) for record in replay(second, uuid7(-90))]
+    copied = replay(30.1, uuid7(-90)) + replay(31, uuid7(-80))[1:] + replay(35, uuid7(-70))[1:]
     conversation = one(header(30, CHILD, forked_from_id=ID), *copied, *own(40, uuid7(40)), path=CHILD_FILE)
     assert [text for _, _, text in shown(conversation)] == ["Fork question", "Fork answer"]
 
