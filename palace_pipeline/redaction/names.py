@@ -22,7 +22,7 @@ from palace_pipeline.redaction.verdicts import (
     word_share,
 )
 from palace_pipeline.redaction.views import latin, spans_of
-from palace_pipeline.redaction.words import WORDS, any_word
+from palace_pipeline.redaction.words import WORDS, Finder, any_word
 
 Strength = Literal["password", "strong", "weak", "phrase"]
 
@@ -303,6 +303,7 @@ def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Ass
 
 # --- names in other scripts -------------------------------------------------------------------------------------------
 
+_foreign_name = Finder("foreign_password", "foreign_token")
 _FOREIGN_PASSWORD = any_word("foreign_password").pattern
 _FOREIGN_TOKEN = any_word("foreign_token").pattern
 _FOREIGN = re.compile(
@@ -313,7 +314,7 @@ _FOREIGN = re.compile(
 
 def foreign(text: str, data: bytes) -> Iterator[Assigned]:
     """Values after a credential name in Chinese, Japanese, Korean, Russian and others: the value is a run of ASCII."""
-    if text.isascii():
+    if text.isascii() or not _foreign_name(text):
         return
     for found in _FOREIGN.finditer(text):
         start = found.start("value")

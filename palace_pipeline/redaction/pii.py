@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 
 from palace_pipeline.redaction.views import any_match, latin, spans_of
-from palace_pipeline.redaction.words import WORDS, any_word
+from palace_pipeline.redaction.words import WORDS, Finder, any_word
 
 
 @dataclass(slots=True, frozen=True)
@@ -66,9 +66,9 @@ def email_at(data: bytes, at: int) -> Personal | None:
 # --- runs of digits ---------------------------------------------------------------------------------------------------
 
 _RUN = latin(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
-_PHONE_WORDS = any_word("phone_words")
+_near_phone = Finder("phone_words")
 _PHONE_AFTER = re.compile(r"[\s-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
-_CARD_WORDS = any_word("card_words")
+_near_card = Finder("card_words")
 _SSN_WORDS = re.compile(r"\bssn\b|social security|\bss#|tax(?:payer)? id", re.I)
 _NOT_NUMBER = re.compile(rf"(?:{any_word('number_words').pattern}|no\.?|#|№)[\s:=#.]*$", re.I)
 _DATE = re.compile(
@@ -165,7 +165,7 @@ def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
             if count >= 14 and not _NOT_NUMBER.search(near[-16:]):
                 return Personal(start, end, "credit-card")
         if 12 <= count <= 19 and _CARD.fullmatch(run) and luhn(digits) and len(set(digits)) > 1:
-            if _CARD_WORDS.search(text[max(0, start - 40) : start]):
+            if _near_card(text[max(0, start - 40) : start]):
                 return Personal(start, end, "credit-card", sure=False)
         ssn = _SSN.fullmatch(run)
         if ssn and ssn[1] not in (b"000", b"666") and ssn[1][:1] != b"9" and ssn[3] != b"00" and ssn[4] != b"0000":
@@ -195,7 +195,7 @@ def _phone(text: str, start: int, run: bytes) -> Personal | None:
     near = text[max(0, start - 40) : start]
     cut = max(near.rfind("\n\n"), near.rfind("。"))
     near = near[cut + 1 :]
-    spoken = _PHONE_WORDS.search(near) or _PHONE_AFTER.match(text[end : end + 12])
+    spoken = _near_phone(near) or _PHONE_AFTER.match(text[end : end + 12])
     if not spoken or _NOT_NUMBER.search(near[-16:]):
         return None
     return Personal(start, end, "phone", sure=False)

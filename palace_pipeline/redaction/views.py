@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import re2
 
-from palace_pipeline.redaction.verdicts import word_share
+from palace_pipeline.redaction.verdicts import pair_share, word_share
 
 _SWAP_OUT = bytes.maketrans(b"?\x7f", b"\x80?")
 _PUNCTUATION = (("：", ":"), ("＝", "="), ("“", '"'), ("”", '"'), ("‘", "'"), ("’", "'"), ("「", '"'), ("」", '"'))
@@ -147,6 +147,10 @@ _LOOKALIKES = dict(
 )
 
 
+_PLAIN = {chr(code) for code in range(128)}
+"""Characters known to stand for themselves; grows with what is read (there are a million at most)."""
+
+
 @lru_cache(8192)
 def fold(char: str) -> str:
     """What a character is in plain sight: '' for the invisible and for combining marks, the ASCII form of a variant."""
@@ -225,8 +229,10 @@ def normalised(text: str, data: bytes) -> View | None:
         telling: list[str] = []
         lookalike: list[str] = []
         strange: list[str] = []
-        for char in sorted(set(text)):
-            if char.isascii() or (plain := fold(char)) == char:
+        for char in sorted(set(text) - _PLAIN):
+            plain = fold(char)
+            if plain == char:
+                _PLAIN.add(char)
                 continue
             strange.append(char)
             if plain == "" or (plain.isalnum() and char not in _LOOKALIKES):
@@ -269,6 +275,7 @@ _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-]*")
 _ANY = latin(_ESCAPE + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END)
 
 
+_LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
 _UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-]{10,100}")
 
 
@@ -315,13 +322,13 @@ def joined(text: str, data: bytes) -> View | None:
 def _cut_like(before: bytes) -> bool:
     """May this end in the first part of a token? Ten characters that are no word, path or number."""
     found = _LAST_RUN.match(before[::-1])
-    run = found[0][::-1].decode().strip("=") if found else ""
-    if len(run) < 10 or run[-1] in ":.":
+    run = found[0][::-1].strip(b"=") if found else b""
+    if len(run) < 10 or run[-1:] in b":.":
         return False
-    letters = sum(c.isalpha() for c in run)
-    if letters < 3 or (letters == len(run) and run[1:].lower() == run[1:]):
-        return False
-    return word_share(run[-12:]) < 0.5
+    if run.isalpha() and run[1:].islower():
+        return len(run) >= 12 and pair_share(run.decode()) < 0.45
+    letters = len(run) - len(run.translate(None, _LETTERS))
+    return letters >= 3 and word_share(run[-12:].decode()) < 0.5
 
 
 # --- encoded runs -----------------------------------------------------------------------------------------------------
