@@ -1,7 +1,6 @@
 """The way in: files of the export folders -> vault and ledger."""
 
 from pathlib import Path
-from typing import cast
 
 import dagster as dg
 from pydantic import Field
@@ -9,7 +8,6 @@ from pydantic import Field
 from assets.running import Materialized, batch_of, told
 from palace_pipeline.ingest import ingest
 from palace_pipeline.resources import PalaceResource
-from palace_pipeline.store.home import Home
 from palace_pipeline.store.receipts import write_receipt
 
 OWNERS = ["team:palace"]
@@ -34,7 +32,7 @@ class ExportsConfig(dg.Config):
 )
 def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace: PalaceResource) -> Materialized:
     """Read what is new or changed; damaged files are quarantined and counted, they never end the run."""
-    home = cast("Home", palace.open())
+    home = palace.open()
     with told(), home.writing():
         found = ingest(home, [Path(p) for p in config.paths] or None, batch=batch_of(context), limit=config.limit)
         with home.ledger() as ledger:

@@ -1,24 +1,22 @@
 """The palace: chunks, drawers, vectors, pages."""
 
 import dagster as dg
-from palace_pipeline.rooms.classifier import ROOMS_RECIPE
 
 from assets.exports import OWNERS
 from assets.running import Materialized, result, run_stage
 from assets.transcripts import redacted_transcripts
 from palace_pipeline.chunking import CHUNK_RECIPE
 from palace_pipeline.metadata import lineage, table_schema
-from palace_pipeline.model import CHUNKS, CONVERSATIONS, DRAWERS, MESSAGES, VECTORS
-from palace_pipeline.partitions import DAYS
+from palace_pipeline.model import CHUNKS, DRAWERS, MESSAGES, VECTORS
+from palace_pipeline.partitions import DAYS, SINGLE_RUN
 from palace_pipeline.resources import PalaceResource
+from palace_pipeline.rooms.classifier import ROOMS_RECIPE
 from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.drawers import file_drawers
 from palace_pipeline.stages.embed import publish_vectors
 from palace_pipeline.stages.pages import write_pages
 from palace_pipeline.stages.recipes import VECTORS_RECIPE
 from palace_pipeline.transcripts.page import PAGE_RECIPE
-
-SINGLE_RUN = dg.BackfillPolicy.single_run()
 
 
 @dg.asset(
@@ -135,19 +133,10 @@ def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource)
     """Bring Chroma and the lexical index in line with the drawers."""
     home = palace.open()
     span, counts = run_stage(context, home, publish_vectors)
-    shown = result(context, home, "drawer_embeddings", span, counts)
-    return shown._replace(
-        check_results=[
-            dg.AssetCheckResult(
-                check_name="index_holds_every_drawer",
-                passed=counts["missing"] == 0,
-                metadata={"drawers": counts["drawers"], "missing": counts["missing"]},
-                description=None
-                if counts["missing"] == 0
-                else "Run `palace rebuild`: it makes the index anew from the lake.",
-            )
-        ]
+    check = dg.AssetCheckResult(
+        check_name="index_holds_every_drawer",
+        passed=counts["missing"] == 0,
+        metadata={"drawers": counts["drawers"], "missing": counts["missing"]},
+        description=None if counts["missing"] == 0 else "Delete `chroma/` in the palace home, then: palace ingest",
     )
-
-
-__all__ = ["CONVERSATIONS", "conversation_pages", "drawer_embeddings", "drawers", "redacted_chunks"]
+    return result(context, home, "drawer_embeddings", span, counts, [check])

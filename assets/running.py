@@ -1,10 +1,10 @@
 """From a Dagster step to a stage of the library and back: the job, the metadata, and errors without chat text."""
 
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import polars as pl
@@ -23,7 +23,7 @@ from palace_pipeline.store.receipts import write_receipt
 
 # Dagster takes the annotation only without its type parameter when an asset also gives check results.
 if TYPE_CHECKING:
-    Materialized = dg.MaterializeResult[None]
+    Materialized = dg.MaterializeResult[Any]
 else:
     Materialized = dg.MaterializeResult
 
@@ -83,7 +83,14 @@ def failure(error: Exception) -> dg.Failure:
     )
 
 
-def result(context: dg.AssetExecutionContext, home: Home, asset: str, span: Range, counts: Counts) -> Materialized:
+def result(
+    context: dg.AssetExecutionContext,
+    home: Home,
+    asset: str,
+    span: Range,
+    counts: Counts,
+    checks: Sequence[dg.AssetCheckResult] = (),
+) -> Materialized:
     """The materialisation of a table: rows of every day that has any, columns, counts of the run."""
     days = table_days(home, FILES[asset], span)
     for day, count in days.items():
@@ -93,7 +100,8 @@ def result(context: dg.AssetExecutionContext, home: Home, asset: str, span: Rang
             "dagster/column_schema": table_schema(TABLES[asset]),
             "dagster/row_count": sum(days.values()),
             **{name.replace("_", " "): count for name, count in counts.items()},
-        }
+        },
+        check_results=checks,
     )
 
 

@@ -3,9 +3,9 @@
 import dagster as dg
 
 from assets.exports import OWNERS
-from assets.palace import SINGLE_RUN, conversation_pages, drawer_embeddings
+from assets.palace import conversation_pages, drawer_embeddings
 from assets.running import Materialized, batch_of, run_stage, told
-from palace_pipeline.partitions import DAYS
+from palace_pipeline.partitions import DAYS, SINGLE_RUN
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.audit import audit
 from palace_pipeline.stages.publish import publish_exports, publish_tables

@@ -6,7 +6,7 @@ from assets.exports import OWNERS, raw_exports
 from assets.running import Materialized, result, run_stage
 from palace_pipeline.metadata import lineage, table_schema
 from palace_pipeline.model import MESSAGES
-from palace_pipeline.partitions import DAYS
+from palace_pipeline.partitions import DAYS, SINGLE_RUN
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.normalize import normalize
@@ -17,7 +17,7 @@ from palace_pipeline.transcripts.merge import MERGE_RECIPE
 @dg.asset(
     deps=[raw_exports],
     partitions_def=DAYS,
-    backfill_policy=dg.BackfillPolicy.single_run(),
+    backfill_policy=SINGLE_RUN,
     group_name="transcripts",
     kinds={"python", "parquet"},
     owners=OWNERS,
@@ -39,7 +39,7 @@ def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceReso
 @dg.asset(
     deps=[normalized_transcripts],
     partitions_def=DAYS,
-    backfill_policy=dg.BackfillPolicy.single_run(),
+    backfill_policy=SINGLE_RUN,
     group_name="transcripts",
     kinds={"python", "parquet"},
     owners=OWNERS,

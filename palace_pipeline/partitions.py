@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import dagster as dg
 
 from palace_pipeline.planner import Range
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+# Dagster says at every start that backfill policies are in beta; the version is pinned, people need not read it.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+SINGLE_RUN = dg.BackfillPolicy.single_run()
+"""A range of days is one run, in the UI as on the command line."""
 
 # From the environment, not from palace.toml: loading definitions reads no files (`palace` passes the setting on).
 DAYS = dg.DailyPartitionsDefinition(os.environ.get("PALACE_START", "2010-01-01"), end_offset=1)

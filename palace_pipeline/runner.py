@@ -6,14 +6,10 @@ Imported only when there is work: Dagster costs a second to load.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
-
-# Dagster says at every start that backfill policies are in beta; the version is pinned, people need not read it.
-warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 from assets.jobs import DAILY
 from palace_pipeline.definitions import defs
