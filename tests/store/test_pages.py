@@ -199,6 +199,15 @@ def test_conversations_that_share_a_hash_do_not_share_a_page(tmp_path: Path, mon
     assert not write_page(tmp_path, other, HEAD).written
 
 
+def test_a_known_path_that_is_another_conversations_is_left_alone(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    annotate(path)
+    other = write_page(tmp_path, replace(CHAT, conversation_id="c2"), HEAD, known_path=path)
+    assert (other.path != path, other.conflict) == (True, None)
+    assert user_parts(path) == MINE
+    assert user_parts(other.path).blank
+
+
 def test_one_index_serves_many_pages(tmp_path: Path) -> None:
     index = PageIndex(tmp_path)
     chats = [replace(CHAT, conversation_id=f"c{i}") for i in range(5)]

@@ -335,6 +335,18 @@ def test_ordinary_lines_stand_on_the_page_as_written() -> None:
     assert f"\n\n{text}\n\n" in render(chat, HEAD)
 
 
+def test_a_comment_line_is_one_html_comment() -> None:
+    odd = "a --> b <!-- c ---- d\ne"
+    first = Message(odd, "user", "x", speaker=odd, attachment=[Attachment(odd)])
+    chat = Conversation("codex", odd, [first, Message("a--b", "user")], title=odd)
+    lines = [line for line in render(chat, HEAD).split("\n") if line.startswith("<!--")]
+    assert len(lines) == 3
+    for line in lines:
+        inside = line.removeprefix("<!--").removesuffix("-->")
+        assert not {"--", ">", "<"} & {inside[i : i + n] for i in range(len(inside)) for n in (1, 2)}
+    assert parse(render(chat, HEAD)).conversation == shown(chat)
+
+
 def test_carriage_returns_become_line_feeds() -> None:
     chat = Conversation("codex", "c1", [Message("a", "user", "a\r\nb\rc")])
     assert "\r" not in render(chat, HEAD)
@@ -461,9 +473,9 @@ def test_what_a_person_changed_elsewhere_is_noticed(change: tuple[str, str]) -> 
         ("tags:\n", "tags: [\n"),
         ("  - a tag\n", "  - a: [tag]\n"),
         (" end -->", " end"),
-        ("rating: 5\n", "rating: &x 5\nother: !!binary x\n"),
+        ("redactions: 3\n", "redactions: &n 3\nrating: *n\n"),
     ],
-    ids=["front matter torn", "no YAML", "tags of another form", "end mark gone", "values nobody can keep"],
+    ids=["front matter torn", "no YAML", "tags of another form", "end mark gone", "a value that hangs on another"],
 )
 def test_parts_that_cannot_be_read_are_said_to_be_incomplete(change: tuple[str, str]) -> None:
     taken = take_over(edited(render(CHAT, HEAD, MINE), change))
