@@ -194,7 +194,9 @@ class Cutter:
             low, high, aim = budget // 2, budget, budget
         middle, top, ideal = (self._position(begin + n) for n in (low, high, aim))
         bottom = self._position(begin + max(1, budget // 8))
-        soft = self._best(range(SECTION, LINE + 1), middle, top, ideal)
+        # Messages and sections are worth a piece of a quarter, other places one of a half.
+        soft = self._best((SECTION,), self._position(begin + max(1, budget // 4)), top, ideal)
+        soft = self._best(range(PARAGRAPH, LINE + 1), middle, top, ideal) if soft is None else soft
         soft = self._sentence(middle, top, ideal) if soft is None else soft
         # Rather a short piece than a cut through a block of code or a table.
         soft = self._best(range(SECTION, LINE + 1), bottom, middle, middle) if soft is None else soft

@@ -103,5 +103,7 @@ def _slice_end(text: str, start: int) -> int:
     end = start + _SLICE
     if end >= len(text):
         return len(text)
-    at = text.rfind(" ", start + 1, end)
-    return at if at > 0 else end
+    at = text.rfind(" ", start, end)
+    # Before all of a run of spaces: one at the end would be a token of its own.
+    word_end = start + len(text[start : max(at, start)].rstrip(" "))
+    return word_end if word_end > start else end
