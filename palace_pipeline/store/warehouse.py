@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,7 @@ Row = Mapping[str, Any]
 Rows = Iterable[Row] | Callable[[Collection[str] | None], Iterable[Row]]
 
 _KEY = list(KEY_SCHEMA)
+_PLACE = ["day", *_KEY]
 _LOAD = Path(__file__).with_name("warehouse_load.sql").read_text(encoding="utf-8")
 _LAKE: dict[str, dict[str, Any]] = {
     "conversations": CONVERSATIONS,
@@ -64,6 +64,8 @@ _ROWS: dict[str, dict[str, Any]] = {
         "unit": pl.String,
     },
 }
+_ADDED = {"conversations": ("page",), "messages": ("words", "visible", "local_at")}
+"""Columns of the tables that are made here, beside those that the lake has."""
 _TEXT_VIEWS: dict[str, tuple[str, str, str, dict[str, str], dict[str, Any]]] = {
     # view: (table, table of the lake, comment, columns from the lake with their comments, their schema)
     "message_text": (
@@ -222,7 +224,7 @@ def _delete(connection: duckdb.DuckDBPyConnection, touched: pl.DataFrame, folder
     if first is None:  # all new
         return
     for table in _LAKE:
-        # Rows of a day lie together, so the bounds of the days keep DuckDB from reading the rest of the table.
+        # Rows of a day lie together: the bounds of the days keep DuckDB from reading the rest of the table.
         connection.execute(
             f"DELETE FROM {table} WHERE day BETWEEN $1 AND $2"
             " AND (provider, conversation_id) IN (SELECT (provider, conversation_id) FROM touched)",
@@ -287,37 +289,47 @@ def _load(
     zone: tzinfo,
     folder: Path,
 ) -> None:
-    """Add the rows of some month files (of `keys` with their days only, unless None)."""
-    shape: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
-        "conversations": lambda rows: rows.join(pages.lazy(), on=_KEY, how="left", maintain_order="left"),
-        "messages": partial(_message_columns, zone=zone),
-    }
-    staged: dict[str, str] = {}
-    for table, schema in _LAKE.items():
-        target = folder / f"{table}.parquet"
-        sources = [path for month in months if (path := _table_folder(home, table) / f"{month}.parquet").exists()]
-        rows = pl.scan_parquet(sources, glob=False) if sources else pl.LazyFrame(schema=schema)
+    """Add the rows of some month files (of `keys` only, unless None).
+
+    A row whose conversation has no head on the same day (a move that is not finished) waits for its own publish: all rows
+    of a conversation in the tables have its one day, by which they are found again.
+    """
+    heads = _scan(home, "conversations", months)
+    if keys is not None:
+        heads = heads.join(keys.lazy(), on=_PLACE, how="semi", maintain_order="left")
+    heads = heads.join(pages.lazy(), on=_KEY, how="left", maintain_order="left")
+    staged = {"conversations": _stage(heads, "conversations", months, folder)}
+    places = pl.read_parquet(staged["conversations"], columns=_PLACE, glob=False)
+    for table in ("messages", "findings", "drawers"):
+        rows = _scan(home, table, months)
         if keys is not None:
-            days = keys["day"].unique().to_list()
-            rows = rows.filter(pl.col("day").is_in(days)).join(
-                keys.select(_KEY).lazy(), on=_KEY, how="semi", maintain_order="left"
-            )
-        try:
-            finished = shape[table](rows) if table in shape else rows
-            finished.select(_staged_columns(table)).sink_parquet(target, maintain_order=True, compression="lz4")
-        except (pl.exceptions.PolarsError, OSError) as error:
-            names = ", ".join(str(source) for source in sources)
-            raise LakeDamaged(f"one of {names} cannot be read ({type(error).__name__})") from error
-        staged[table] = _as_glob(target)
+            rows = rows.filter(pl.col("day").is_in(places["day"].unique().to_list()))
+        rows = rows.join(places.lazy(), on=_PLACE, how="semi", maintain_order="left")
+        if table == "messages":
+            rows = _message_columns(rows, zone)
+        staged[table] = _stage(rows, table, months, folder)
     for statement in _statements(_LOAD):
-        connection.execute(statement, {name: path for name, path in staged.items() if f"${name}" in statement})
+        files = {table: _as_glob(path) for table, path in staged.items() if f"${table}" in statement}
+        connection.execute(statement, files)
 
 
-_ADDED = {"conversations": ["page"], "messages": ["words", "visible", "local_at"]}
+def _scan(home: Path, table: str, months: Iterable[str]) -> pl.LazyFrame:
+    sources = [path for month in months if (path := _table_folder(home, table) / f"{month}.parquet").exists()]
+    return pl.scan_parquet(sources, glob=False) if sources else pl.LazyFrame(schema=_LAKE[table])
 
 
-def _staged_columns(table: str) -> list[str]:
-    return [name for name in TABLES[table].names if name in _LAKE[table] or name in _ADDED.get(table, ())]
+def _stage(rows: pl.LazyFrame, table: str, months: Sequence[str], folder: Path) -> Path:
+    """Write the columns of a table, as a stream; returns the file."""
+    target = folder / f"{table}.parquet"
+    added = _ADDED.get(table, ())
+    names = [name for name in TABLES[table].names if name in _LAKE[table] or name in added]
+    try:
+        rows.select(names).sink_parquet(target, maintain_order=True, compression="lz4")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise LakeDamaged(
+            f"a file of lake/clean/{table} from {months[0]} to {months[-1]} cannot be read ({type(error).__name__})"
+        ) from error
+    return target
 
 
 def _message_columns(rows: pl.LazyFrame, zone: tzinfo) -> pl.LazyFrame:
