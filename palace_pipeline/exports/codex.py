@@ -74,6 +74,9 @@ class _Session:
     parent: str | None = None
     is_subagent: bool = False
     header_line: int | None = None
+    stamp: object = None
+    when: datetime | None = None
+    """The time of the line, parsed from `stamp`."""
     copied_at: datetime | None = None
     """When the lines of the parent were copied, as far as headers tell."""
     copy_has_turn_times: bool = False
@@ -148,7 +151,10 @@ def _is_legacy(record: Record) -> bool:
 
 def _take(session: _Session, record: Record, number: int, report: Report) -> None:
     payload, kind = record.get("payload"), _name(record.get("type"))
-    when = parse_instant(record.get("timestamp"))
+    stamp = record.get("timestamp")
+    if stamp != session.stamp:  # what is told twice has one time
+        session.stamp, session.when = stamp, parse_instant(stamp)
+    when = session.when
     if not isinstance(payload, dict):
         _take_legacy(session, record, number, when, report)
         return
@@ -205,6 +211,8 @@ def _take_header(session: _Session, payload: Record, number: int, when: datetime
     session.forked_from = name_of(payload.get("forked_from_id"))
     session.parent = name_of(payload.get("parent_thread_id")) or _spawner(spawned)
     session.is_subagent = spawned is not None or payload.get("thread_source") == "subagent"
+    if session.is_subagent:
+        session.parent = session.parent or session.forked_from
     session.copied_at = session.created_at
     session.transcript.replaying = session.forked_from is not None and session.created_at is not None
 
