@@ -42,6 +42,10 @@ def query(
     import duckdb
 
     try:
+        sql.encode()
+    except UnicodeEncodeError as error:  # bytes of the command line that are no UTF-8
+        raise QueryError("the statement is no valid Unicode text") from error
+    try:
         with attached(home) as connection:
             _lock(connection, home)
             connection.execute(_checked(connection, sql), params or None)

@@ -107,6 +107,8 @@ WRITING = [
     "   ",
     "-- nothing",
     "SELEC 1",
+    "SELECT '\udcff'",
+    "-- first\nEXPLAIN SELECT 1",
     "SELECT nothing FROM conversations",
     "SELECT * FROM read_parquet('{home}/lake/raw/2024-05.parquet')",
     "SELECT * FROM '{home}/lake/raw/2024-05.parquet'",
