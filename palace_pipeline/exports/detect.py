@@ -157,7 +157,7 @@ def _value(data: bytes) -> Any:
 def completed(prefix: bytes) -> bytes:
     """The beginning of a JSON value made whole: cut behind the last complete value, open brackets closed."""
     stack: list[bytes] = []
-    safe, closers = 0, b""
+    safe = 0
     for token in _TOKEN.finditer(prefix):
         mark = token[0]
         if mark in (b"{", b"["):
@@ -168,7 +168,6 @@ def completed(prefix: bytes) -> bytes:
         elif mark != b",":
             continue
         safe = token.start() if mark == b"," else token.end()
-        closers = b"".join(reversed(stack))
         if not stack:
             break
-    return prefix[:safe] + closers
+    return prefix[:safe] + b"".join(reversed(stack))

@@ -122,6 +122,11 @@ def test_other_shapes(tmp_path):
     assert head("Grüße\n".encode("latin-1"), "a.txt").text == "Grüße\n"
 
 
+def test_half_a_million_open_brackets_are_no_trap():
+    found = head(b"[" * 500_000)
+    assert (found.shape, found.items) == ("array", [])
+
+
 @given(VALUES.filter(lambda value: isinstance(value, dict | list)), st.data())
 @settings(max_examples=150, deadline=None)
 def test_any_beginning_of_json_can_be_completed(value, data):
