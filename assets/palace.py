@@ -91,14 +91,14 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
 def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Write the days' pages; an unchanged page is not touched."""
     span, counts = run_stage(context, palace.open(), write_pages)
-    hits = counts["scan hits"]
+    hits = counts["scan_hits"]
     return dg.MaterializeResult(
         metadata={"first day": str(span.first), "last day": str(span.last), **counts},
         check_results=[
             dg.AssetCheckResult(
                 check_name="nothing_is_found_again",
                 passed=hits == 0,
-                metadata={"pages scanned": counts["pages"], "pages with a hit": hits},
+                metadata={"pages scanned": counts["written"], "withheld": counts["withheld"], "still shown": hits},
                 description=None
                 if hits == 0
                 else "A published page still shows something that would be masked. Run `palace doctor`; it names the pages.",

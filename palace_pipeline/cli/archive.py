@@ -237,7 +237,7 @@ def run_ui(port: int) -> None:
     say(f"Dagster on http://127.0.0.1:{port} for {home.path} (stop with Ctrl-C)")
     os.environ.update(environment(home.settings))
     os.chdir(home.dagster)
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "palace_pipeline.definitions"]
+    command = [sys.executable, "-m", "dagster", "dev", "-w", str(home.dagster / "workspace.yaml")]
     os.execv(sys.executable, [*command, "-h", "127.0.0.1", "-p", str(port)])
 
 

@@ -43,7 +43,7 @@ _SIDE_FILES = set(
     projects.json memories.json manifest.json
     channels.json groups.json dms.json mpims.json integration_logs.json canvases.json content_flags.json lists.json
     file_conversations.json huddle_transcripts.json
-    sessions-index.json
+    sessions-index.json session_index.jsonl history.jsonl stats-cache.json
     """.split()  # noqa: SIM905
 )
 _SIDE_PATHS = re.compile(r"(?:^|/)projects/[^/]+\.json$|(?:^|/)manifest-[^/]*\.json$|(?:^|/)todos/[^/]+\.json$")

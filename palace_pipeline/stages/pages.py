@@ -16,13 +16,13 @@ from palace_pipeline.transcripts.rows import conversations_of
 
 
 def write_pages(job: Job) -> Counts:
-    """Write what has changed. Returns pages, those really written, removed ones, kept conflicts, and scan hits.
+    """Write what has changed. Returns pages, those really written, removed ones, kept conflicts, withheld pages and hits.
 
-    Every page that was written is read back and scanned. A page that still shows something goes, and its conversation
-    is withheld until the rules change.
+    What the program wrote on a page is scanned once more (the user's notes are the user's). A page that still shows
+    something is taken away again and counted; `scan_hits` are those that could not be.
     """
     started = time.perf_counter()
-    names = ("pages", "written", "removed", "conflicts", "scan hits")
+    names = ("pages", "written", "removed", "conflicts", "withheld", "scan_hits")
     counts: Counts = dict.fromkeys(names, 0)
     home, lake = job.home, job.home.lake
     with home.ledger() as ledger:
@@ -64,7 +64,12 @@ def write_pages(job: Job) -> Counts:
                     counts["written"] += result.written
                     counts["conflicts"] += result.conflict is not None
                     if result.written and funnel.scan_published([result.generated]):
-                        counts["scan hits"] += 1
+                        pages.remove_page(result.path)
+                        counts["withheld"] += 1
+                        counts["scan_hits"] += result.path.exists() and result.generated in result.path.read_text(
+                            "utf-8"
+                        )
+                        continue
                     page_of[key] = result.path.relative_to(home.path).as_posix()
                 for row in part:
                     key = key_of(row)

@@ -24,6 +24,8 @@ _DAGSTER_YAML = """\
 # Written by Palace. One writer at a time, nothing sent anywhere.
 telemetry:
   enabled: false
+nux:
+  enabled: false
 concurrency:
   runs:
     max_concurrent_runs: 1
@@ -35,6 +37,13 @@ run_monitoring:
   free_slots_after_run_end_seconds: 300
 sensors:
   use_threads: false
+"""
+_WORKSPACE_YAML = """\
+# Written by Palace: what `palace ui` loads.
+load_from:
+  - python_module:
+      module_name: palace_pipeline.definitions
+      location_name: palace_pipeline
 """
 
 
@@ -94,8 +103,9 @@ class Home:
             (self.path / name).chmod(0o700)
         if not (self.path / "palace.toml").exists():
             write_bytes(self.path / "palace.toml", DEFAULT_TOML.encode())
-        if not (self.dagster / "dagster.yaml").exists():
-            write_bytes(self.dagster / "dagster.yaml", _DAGSTER_YAML.encode())
+        for name, text in (("dagster.yaml", _DAGSTER_YAML), ("workspace.yaml", _WORKSPACE_YAML)):
+            if not (self.dagster / name).exists():
+                write_bytes(self.dagster / name, text.encode())
         self.key()
         if not marker.exists():
             write_bytes(marker, f"{SCHEMA_VERSION}\n".encode())
