@@ -201,18 +201,7 @@ def _read_block(block: dict[str, Any], number: int, base: Message, side: list[Me
 def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return clean_text(value)
-    return "" if value is None else clean_text(orjson.dumps(_clean(value)).decode())
-
-
-def _clean(value: Any) -> Any:
-    """The same value with clean strings: JSON in UTF-8 cannot hold lone surrogates."""
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    if isinstance(value, dict):
-        return {clean_text(str(key)): _clean(item) for key, item in value.items()}
-    return value if not isinstance(value, int) or abs(value) < 1 << 53 else str(value)
+    return "" if value is None else clean_text(orjson.dumps(value).decode())
 
 
 def _result_text(content: Any) -> str:

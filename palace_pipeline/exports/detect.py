@@ -118,7 +118,7 @@ def _first_items(body: bytes) -> tuple[list[Any], bool]:
             count += 1
             try:
                 item = parse_json(raw)
-            except (ValueError, RecursionError):
+            except ValueError:
                 sound = False
                 continue
             if item is not None:
@@ -150,7 +150,7 @@ def _is_turn(item: dict[str, Any]) -> bool:
 def _value(data: bytes) -> Any:
     try:
         return parse_json(data)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

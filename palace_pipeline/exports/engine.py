@@ -108,7 +108,7 @@ def read_one(element: Element, member: Member, reader: Reader, report: Report) -
     raw = element.raw.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n")
     try:
         return _read_value(parse_json(raw), place, member, reader, report)
-    except (ValueError, RecursionError):
+    except ValueError:
         report.skip("damaged JSON", place, expected=False, unit="conversation")
     # What follows a lost quote or bracket was taken for a part of this element: find the good ones again.
     values = (parse_json(piece) for piece in whole_values(raw))

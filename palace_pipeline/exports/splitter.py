@@ -96,7 +96,7 @@ def whole_values(damaged: bytes, budget: int | None = None) -> Iterator[bytes]:
             continue
         try:
             parse_json(found)
-        except (ValueError, RecursionError):
+        except ValueError:
             at = start
             continue
         yield found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -92,5 +93,24 @@ def parse_json(data: bytes | str) -> object:
     except orjson.JSONDecodeError:
         import json
 
-        # The slow parser takes lone surrogates and NaN; what it takes is put in order by `clean_text`.
-        return json.loads(data.decode("utf-8", "replace") if isinstance(data, bytes) else data, strict=False)
+        # The slow parser takes lone surrogates, NaN and numbers of any length; the stores take none of them.
+        text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+        try:
+            return _storable(json.loads(text, strict=False))
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+def _storable(value: Any) -> Any:
+    """The same value with U+FFFD for lone surrogates, None for NaN and infinity, floats for numbers over 64 bits."""
+    if isinstance(value, str):
+        return value if value.isascii() else _LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return float(value) if abs(value) < 1 << 1000 else None
+    return value
