@@ -1,0 +1,302 @@
+"""Filing: the wing, room and hall of a chunk.
+
+Room and hall come from the chunk's vector by linear classifiers that were fitted on labelled texts of ten languages, so
+neither language nor single words decide; the words of `defaults.toml` tip the balance where it is close. Rooms of
+`palace.toml` are recognised by likeness to their description and examples, measured against what is usual, and by
+their words; they go before the default rooms, since somebody wanted them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import queue
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palace_pipeline.exports.text import clean_text
+from palace_pipeline.model import short_hash
+from palace_pipeline.rooms.examples import FALLBACK, Axis, as_chunk, data_hash, definitions, examples
+from palace_pipeline.rooms.fit import Floats, LinearFit, fit, read_arrays, softmax
+from palace_pipeline.settings import Room, Settings, Wing
+from palace_pipeline.transcripts.terms import index_terms
+
+ROOMS_RECIPE = f"1.{data_hash()}"
+"""Raised when the same chunk, model and settings may be filed otherwise."""
+
+_SHIPPED = "fitted.npz"
+_AXES: tuple[Axis, ...] = ("room", "hall")
+_TEMPERATURE: Mapping[Axis, float] = {"room": 0.4, "hall": 0.5}
+"""Turns scores into probabilities that are right as often as they say, by cross-validation (`benchmarks/rooms.py`)."""
+_UNSURE = 0.4
+"""Below this probability a text is filed under `general`."""
+_CUE = 0.2
+_MOST_CUES = 2
+_LIKE = 2.3
+"""A text belongs to a room of the user's if it is this many standard deviations more like it than usual (one in 90)."""
+_LIKE_CUE = 0.75
+_USUAL = 100
+"""Example vectors that are kept to know what likeness is usual."""
+
+
+class Embedder(Protocol):
+    """What is needed of a model here (`embedding.model.EmbeddingModel`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+@dataclass(slots=True, frozen=True)
+class Filed:
+    """Where a chunk is filed; `confidence` is the probability (0 to 1) that the room is right."""
+
+    room: str
+    hall: str
+    confidence: float
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Fits:
+    """What was learned from the examples with one model. `usual`: vectors of some of them, [texts, dimension]."""
+
+    room: LinearFit
+    hall: LinearFit
+    usual: Floats
+
+
+class Classifier:
+    """Files texts. `rooms`: the user's rooms beside the default ones (one with a default's name widens that room)."""
+
+    def __init__(self, rooms: Sequence[Room], model: Embedder, fits: Fits | None = None) -> None:
+        self._model = model
+        self._fits = fits or fitted(model)
+        self._cues = {axis: [_cues(room) for room in definitions(axis)] for axis in _AXES}
+        others = [room.description for axis in _AXES for room in definitions(axis)] if rooms else []
+        contrast = model.embed_passages(others).mean(axis=0) if others else self._fits.usual[0]
+        self._own = [_OwnRoom.of(room, model, contrast, self._fits.usual) for room in rooms]
+
+    def classify(self, texts: Sequence[str], vectors: NDArray[np.float32] | None = None) -> list[Filed]:
+        """File texts. `vectors`: their passage vectors, float32 [texts, dimension], if they are known already."""
+        if not texts:
+            return []
+        known = self._model.embed_passages(texts) if vectors is None else vectors.astype(np.float32, copy=False)
+        terms = [frozenset(index_terms(text)) for text in texts]
+        rooms = self._probabilities("room", self._fits.room, known, terms)
+        halls = self._probabilities("hall", self._fits.hall, known, terms)
+        own = np.stack([room.likeness(known, terms) for room in self._own]) if self._own else None
+        return [
+            self._filed(terms[place], rooms[place], halls[place], None if own is None else own[:, place])
+            for place in range(len(texts))
+        ]
+
+    def _probabilities(
+        self, axis: Axis, linear: LinearFit, vectors: Floats, terms: Sequence[frozenset[str]]
+    ) -> NDArray[np.float64]:
+        hits = np.array([[_hits(cues, have) for cues in self._cues[axis]] for have in terms])
+        scores = linear.scores(vectors) + _CUE * np.minimum(hits, _MOST_CUES)
+        return softmax(scores / _TEMPERATURE[axis])
+
+    def _filed(
+        self,
+        terms: frozenset[str],
+        rooms: NDArray[np.float64],
+        halls: NDArray[np.float64],
+        own: NDArray[np.float64] | None,
+    ) -> Filed:
+        if not terms:
+            return Filed(FALLBACK["room"], FALLBACK["hall"], 0.0)
+        hall = self._fits.hall.labels[int(halls.argmax())]
+        if own is not None and (best := int(own.argmax())) >= 0 and own[best] >= _LIKE:
+            return Filed(self._own[best].name, hall, float(1 / (1 + np.exp(2 * (_LIKE - own[best])))))
+        labels = self._fits.room.labels
+        place = int(rooms.argmax())
+        if rooms[place] < _UNSURE:
+            place = labels.index(FALLBACK["room"])
+        return Filed(labels[place], hall, float(rooms[place]))
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class _OwnRoom:
+    """A room of the user's: directions that lead to it, and how far other texts lie in them as a rule.
+
+    A direction leads from the descriptions of all other rooms to one of this room's descriptions or examples: without
+    that contrast a short description draws everything that is short.
+    """
+
+    name: str
+    cues: tuple[frozenset[str], ...]
+    directions: Floats
+    usual: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, room: Room, model: Embedder, contrast: Floats, usual: Floats) -> _OwnRoom:
+        described = [room.description, *room.examples, *(" ".join(words) for words in room.words.values() if words)]
+        directions = model.embed_passages([as_chunk(clean_text(text)) for text in described]) - contrast
+        likeness = usual @ directions.T
+        return cls(room.name, _cues(room), directions, likeness.mean(axis=0), likeness.std(axis=0) + 1e-6)
+
+    def likeness(self, vectors: Floats, terms: Sequence[frozenset[str]]) -> NDArray[np.float64]:
+        """For each text: how many standard deviations more like the room than usual; a found word adds to it."""
+        above = ((vectors @ self.directions.T - self.usual) / self.spread).max(axis=1)
+        cues = np.array([min(_hits(self.cues, have), _MOST_CUES) for have in terms])
+        return above.astype(np.float64) + _LIKE_CUE * cues
+
+
+def load_classifier(rooms: Sequence[Room], model: Embedder) -> Classifier:
+    """The classifier for a model and the user's rooms. With another model than the default one, the first call on a
+    machine embeds the examples (half a minute) and keeps what was learned in the user's cache."""
+    return Classifier(rooms, model)
+
+
+def wing_of(head: Mapping[str, Any], wings: Sequence[Wing]) -> str:
+    """The wing of a conversation (a row of `model.CONVERSATIONS`): the first own rule that fits its project, channel,
+    title or provider; else the last part of its project folder or its channel; else the provider."""
+    project = str(head.get("project") or "").strip()
+    provider = str(head["provider"])
+    for wing in wings:
+        places = (project, str(head.get("title") or ""), provider)
+        if any(wing.match.casefold() in place.casefold() for place in places):
+            return wing.name
+    last = project.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].lstrip("#").strip()
+    return provider if last in ("", ".", "~") else last
+
+
+def fitted(model: Embedder) -> Fits:
+    """What was learned for a model: as shipped, or from the user's cache, or learned now."""
+    if (shipped := _shipped()) is not None and shipped[0] == f"{model.name}|{data_hash()}":
+        return shipped[1]
+    from palace_pipeline.embedding.convert import cache_folder
+
+    path = cache_folder() / "rooms" / f"{short_hash(ROOMS_RECIPE, model.key)}.npz"
+    if path.exists():
+        try:
+            return _fits_of(read_arrays(path))[1]
+        except (ValueError, KeyError, OSError):
+            path.unlink(missing_ok=True)  # a damaged cache is made again
+    fits = learn(model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_bytes(fits_as_bytes(model, fits))
+    temporary.replace(path)
+    return fits
+
+
+def learn(model: Embedder) -> Fits:
+    """Fit rooms and halls on all shipped examples, each in two forms: with `> ` marks, and as chunks have it."""
+    texts = [example.text for example in examples()]
+    vectors = model.embed_passages([*texts, *(as_chunk(text) for text in texts)])
+    fits = {axis: _fit_axis(axis, vectors) for axis in _AXES}
+    as_chunks = vectors[len(texts) :]
+    usual = as_chunks[np.linspace(0, len(texts) - 1, min(_USUAL, len(texts))).astype(int)]
+    return Fits(fits["room"], fits["hall"], usual)
+
+
+def fits_as_bytes(model: Embedder, fits: Fits) -> bytes:
+    """The `.npz` that `fitted` reads."""
+    stream = io.BytesIO()
+    made_with = np.array(f"{model.name}|{data_hash()}")
+    arrays = fits.room.arrays("room") | fits.hall.arrays("hall")
+    np.savez(stream, made_with=made_with, usual=fits.usual.astype(np.float16), **arrays)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def _fit_axis(axis: Axis, vectors: Floats) -> LinearFit:
+    labels = [room.name for room in definitions(axis)]
+    shares = [[example.share.get(axis, {}).get(label, 0.0) for label in labels] for example in examples()]
+    both_forms = np.array(shares * 2, np.float32)
+    used = both_forms.sum(axis=1) > 0
+    return fit(labels, vectors[used], both_forms[used])
+
+
+@cache
+def _shipped() -> tuple[str, Fits] | None:
+    file = resources.files("palace_pipeline.rooms").joinpath(_SHIPPED)
+    return _fits_of(read_arrays(io.BytesIO(file.read_bytes()))) if file.is_file() else None
+
+
+def _fits_of(arrays: dict[str, NDArray[np.generic]]) -> tuple[str, Fits]:
+    fits = Fits(
+        LinearFit.of_arrays(arrays, "room"), LinearFit.of_arrays(arrays, "hall"), arrays["usual"].astype(np.float32)
+    )
+    return str(arrays["made_with"]), fits
+
+
+def _cues(room: Room) -> tuple[frozenset[str], ...]:
+    return tuple(cue for words in room.words.values() for word in words if (cue := frozenset(index_terms(word))))
+
+
+def _hits(cues: Sequence[frozenset[str]], terms: frozenset[str]) -> int:
+    return sum(cue <= terms for cue in cues)
+
+
+# --- palace classify --jsonl ------------------------------------------------------------------------------------------
+
+_LINES_AT_ONCE = 64
+
+
+def classify_lines(source: BinaryIO, out: BinaryIO, settings: Settings) -> int:
+    """`{"id", "text"}` a line in, `{"id", "room", "hall", "confidence"}` a line out, in order; returns how many lines
+    were answered by `{"id", "error"}`. An answer never waits for a further line."""
+    from palace_pipeline.embedding.model import load_model
+
+    model = load_model(settings.embedding)
+    classifier = load_classifier(settings.rooms, model)
+    bad = 0
+    for lines in _waiting_lines(source):
+        asked = [_asked(number, line) for number, line in lines]
+        filed = iter(classifier.classify([text for _, text, error in asked if error is None]))
+        for asked_id, _, error in asked:
+            answer: dict[str, Any] = {"id": asked_id}
+            if error is None:
+                place = next(filed)
+                answer |= {"room": place.room, "hall": place.hall, "confidence": round(place.confidence, 4)}
+            else:
+                answer["error"] = error
+                bad += 1
+            out.write(json.dumps(answer).encode() + b"\n")
+        out.flush()
+    return bad
+
+
+def _asked(number: int, line: bytes) -> tuple[Any, str, str | None]:
+    """Id, text, and what is wrong with the line (never quoting it)."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None, "", f"line {number} is not JSON"
+    if not isinstance(record, dict) or not isinstance(record.get("text"), str):
+        return record.get("id") if isinstance(record, dict) else None, "", f"line {number} has no text"
+    return record.get("id"), clean_text(record["text"]), None
+
+
+def _waiting_lines(source: BinaryIO) -> Generator[list[tuple[int, bytes]]]:
+    """The lines that have arrived, up to a batch; waits for one, never for more."""
+    arrived: queue.Queue[tuple[int, bytes] | None] = queue.Queue(maxsize=4 * _LINES_AT_ONCE)
+
+    def read() -> None:
+        for number, line in enumerate(source, 1):
+            if line.strip():
+                arrived.put((number, line))
+        arrived.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (first := arrived.get()) is not None:
+        lines = [first]
+        while len(lines) < _LINES_AT_ONCE and not arrived.empty():
+            if (item := arrived.get()) is None:
+                yield lines
+                return
+            lines.append(item)
+        yield lines
