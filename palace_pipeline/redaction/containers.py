@@ -43,9 +43,10 @@ def private_keys(data: bytes, start: int) -> Held | None:
     if begin is None:
         return None
     limit = min(len(data), start + MAX_BLOCK)
-    end = _END.search(data, begin.end(), limit)
     other = data.find(b"-----BEGIN", begin.end(), limit)
-    if end and (other < 0 or end.start() < other):
+    limit = limit if other < 0 else other
+    end = _END.search(data, begin.end(), limit)
+    if end:
         body = data[begin.end() : end.start()]
         if sum(len(run) for run in re.findall(rb"[A-Za-z0-9+/]{16,}", body)) >= 32:
             return Held(start, end.end(), "private-key", "key-block")
@@ -98,8 +99,8 @@ MAX_URL = 4096
 _URL_STOP = re.compile(rb"[\s\"'`<>\x80]")
 
 
-def url_secrets(data: bytes, at: int) -> Iterator[Held]:
-    """Secrets of the URL whose `://` stands at `at`: password, token as user, signature and token parameters."""
+def url_credentials(data: bytes, at: int) -> Iterator[Held]:
+    """The password of the URL whose `://` stands at `at`, or the token that stands as its user."""
     found = _USERINFO.match(data, at)
     if found:
         authority = _AUTHORITY.match(found[2])
@@ -113,9 +114,17 @@ def url_secrets(data: bytes, at: int) -> Iterator[Held]:
         alone = _USER_ONLY.match(data, at)
         if alone and looks_random(alone[1].decode(), 20):
             yield Held(alone.start(1), alone.end(1), "url-token", "url-user")
+
+
+def url_end(data: bytes, at: int) -> int:
+    """Where the unbroken text around a URL ends; nested URLs lie inside it."""
     end = min(len(data), at + MAX_URL)
     stop = _URL_STOP.search(data, at, end)
-    end = stop.start() if stop else end
+    return stop.start() if stop else end
+
+
+def url_parameters(data: bytes, at: int, end: int) -> Iterator[Held]:
+    """Signatures and tokens among the parameters of a URL."""
     for param in _SECRET_PARAM.finditer(data, at, end):
         value = param[2].decode()
         plain = re.sub(r"%[0-9A-Fa-f]{2}", "", value)
@@ -157,6 +166,8 @@ _MANIFEST_ENTRY = re.compile(
     rb"(?:\n|\\{1,3}n)[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?,?[ \t]*(?=\r?\n|\\{1,3}n|[ \"]|\Z)"
 )
 _MANIFEST_DATA = re.compile(rb"(?:\n|\\{1,3}n)[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.I)
+MANIFEST = 8000
+"""Characters of a manifest that are looked at."""
 _COMMANDS = (
     b"mysql", b"mariadb", b"sshpass", b"docker login", b"podman login", b"redis-cli", b"ldapsearch", b"htpasswd",
     b"smbclient", b"mongodump", b"mongosh", b"az login", b"sqlcmd", b"7z ", b"unzip ", b"psexec",
@@ -172,11 +183,15 @@ WORDS_OF_INTEREST = (
 
 def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held]:
     """Secrets beside a telling word: request headers, command lines, server settings, cluster manifests."""
-    done = 0
+    done = manifest = cookie = 0
     for word, at in words:
         if word in (b"bearer", b"basic", b"cookie"):
-            if not at or not data[at - 1 : at].isalnum():
-                yield from header_secrets(data, at, word)
+            if (at and data[at - 1 : at].isalnum()) or (word == b"cookie" and at < cookie):
+                continue
+            if word == b"cookie":
+                found = _COOKIE.match(data, at)
+                cookie = found.end() if found else at
+            yield from header_secrets(data, at, word)
         elif word in _LOGINS:
             yield from _login(data, at)
         elif word.startswith(b":"):
@@ -184,7 +199,9 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
             if found and not weak_pair(_ascii(found[1]), _ascii(found[2])):
                 yield Held(found.start(2), found.end(2), "password", "password-file")
         elif word in _MANIFESTS:
-            yield from _manifest(data, at)
+            if at >= manifest:
+                manifest = at + MANIFEST
+                yield from _manifest(data, at)
         elif at >= done:  # a command line: looked at once, up to its end
             done = at + 160
             for pattern in (_SHORT_FLAG,) if word in _COMMANDS else (_REQUIRED, _SECURE):
@@ -212,11 +229,13 @@ def _option(word: str) -> bool:
 
 def _manifest(data: bytes, at: int) -> Iterator[Held]:
     """The base64 values of a Kubernetes Secret: its `data` may stand before or after its `kind`."""
-    low, high = max(0, at - 4000), min(len(data), at + 8000)
+    low, high = max(0, at - MANIFEST // 2), min(len(data), at + MANIFEST)
     for block in _MANIFEST_DATA.finditer(data, low, high):
-        for entry in _MANIFEST_ENTRY.finditer(data, block.end(), high):
+        entry = _MANIFEST_ENTRY.match(data, block.end(), high)
+        while entry is not None:
             if not is_placeholder(_ascii(entry[1])) and base64_text(entry[1]):
                 yield Held(entry.start(1), entry.end(1), "secret", "cluster-secret")
+            entry = _MANIFEST_ENTRY.match(data, entry.end(), high)
 
 
 def base64_text(blob: bytes) -> bool:

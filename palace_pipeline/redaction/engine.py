@@ -101,9 +101,6 @@ class Work:
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
-_EDGE = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-
-
 @dataclass(slots=True, frozen=True)
 class Rule:
     """A token known by its shape (see rules.toml)."""
@@ -146,7 +143,7 @@ def _rule(row: dict[str, Any]) -> Rule:
         kind=row.get("kind", row["id"]),
         shapes=found,
         anchors=() if locate else anchors,
-        regex=re.compile(_EDGE + rb"(?:" + pattern.encode() + rb")" if row.get("back") else pattern.encode()),
+        regex=re.compile(pattern.encode()),
         back=row.get("back", 0),
         gate=row.get("gate", "body"),
         context=re.compile("|".join(context).encode(), re.I) if context else None,
@@ -275,11 +272,13 @@ class RuleEngine:
                     yield _personal(text, found)
                 continue
             if anchor == _URL:
+                work.spend(100)
                 if start >= done.get("://", 0):
-                    work.spend(200)
-                    for held in containers.url_secrets(data, start):
-                        done["://"] = held.end
+                    url_end = done["://"] = containers.url_end(data, start)
+                    for held in containers.url_parameters(data, start, url_end):
                         yield _held(text, held)
+                for held in containers.url_credentials(data, start):
+                    yield _held(text, held)
                 continue
             if anchor == _BEGIN:
                 held = containers.private_keys(data, start) if start >= done.get("pem", 0) else None
@@ -342,8 +341,11 @@ def _starts_here(data: bytes, start: int, bare: bool) -> bool:
 
 def _match(rule: Rule, text: str, data: bytes, start: int, end: int) -> Hit | None:
     if rule.back:
-        found = rule.regex.search(data, max(0, start - rule.back), start + 4096)
-        if found is None or not found.start() <= start < found.end():
+        found = None
+        for edge in range(max(0, start - rule.back), start + 1):
+            if _starts_here(data, edge, False) and (found := rule.regex.match(data, edge)) and found.end() > start:
+                break
+        if found is None or found.end() <= start:
             return None
     else:
         found = rule.regex.match(data, start)

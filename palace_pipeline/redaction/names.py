@@ -142,6 +142,8 @@ _LINE_START = re.compile(rb"(?:^|\n|\\n|[+\-] ?|export[ ]+|ENV[ ]+|set[ ]+|-e[ ]
 _BARE_END = re.compile(
     rb"[\"'\x60<>]|\\{1,4}[nrt\"]|[,;](?=[\w\-]+[=:]|[\"' ]|\Z)|\)(?=[,;.)\s\"]|\Z)|[}\]]+[,;]?\Z|[,;]\Z"
 )
+_ANOTHER = re.compile(rb"[A-Za-z_][A-Za-z_.\-]{0,40}[=:](?=[^=:\s]{1,400}[=:])")
+"""Not a value but the next assignment, which is looked at on its own."""
 _ENV_END = re.compile(rb"[\"'\x60]|\\{1,4}[nrt]|[;,]\Z|&&")
 _CLOSED = re.compile(rb"\)(?![A-Za-z0-9])")
 _TRAILING = b".,;:!?)]}*|"
@@ -205,6 +207,8 @@ def _value(
     quoted = body is not None
     if body is None:
         body = _BARE.match(data, start)
+        if body is not None and _ANOTHER.match(data, start):
+            return None
     if body is None:
         tag = sign == b">" and data[left - 1 : left] == b"<"
         if (sign == b":" or tag) and not quote:

@@ -323,12 +323,14 @@ def _cut_like(before: bytes) -> bool:
     """May this end in the first part of a token? Ten characters that are no word, path or number."""
     found = _LAST_RUN.match(before[::-1])
     run = found[0][::-1].strip(b"=") if found else b""
-    if len(run) < 10 or run[-1:] in b":.":
+    if len(run) < 10 or run[-1:] == b":" or (run[-1:] == b"." and not any(48 <= c < 58 for c in run)):
         return False
     if run.isalpha() and run[1:].islower():
         return len(run) >= 12 and pair_share(run.decode()) < 0.45
     letters = len(run) - len(run.translate(None, _LETTERS))
-    return letters >= 3 and word_share(run[-12:].decode()) < 0.5
+    if letters < 3:
+        return False
+    return word_share(run[-12:].decode()) < 0.5 or (len(run) >= 24 and word_share(run[-24:].decode()) < 0.4)
 
 
 # --- encoded runs -----------------------------------------------------------------------------------------------------
