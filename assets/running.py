@@ -37,7 +37,7 @@ TELLING_ERRORS = (SettingsError, HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew
 
 def batch_of(context: dg.AssetExecutionContext) -> str:
     """The batch that this run's work is noted under; runs of one `palace ingest` share it."""
-    return context.run.tags.get(BATCH_TAG, context.run_id)
+    return context.run.tags.get(BATCH_TAG, context.run.run_id)
 
 
 def run_stage(context: dg.AssetExecutionContext, home: Home, stage: Callable[[Job], Counts]) -> tuple[Range, Counts]:

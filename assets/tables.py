@@ -11,6 +11,7 @@ from palace_pipeline.stages.audit import audit
 from palace_pipeline.stages.publish import publish_exports, publish_tables
 from palace_pipeline.stages.recipes import TABLES_RECIPE
 from palace_pipeline.store.receipts import write_receipt
+from palace_pipeline.trends import plots_as_markdown
 
 
 @dg.asset(
@@ -70,4 +71,5 @@ def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> M
         counts = publish_exports(home, batch_of(context))
         with home.ledger() as ledger:
             write_receipt(home.receipts, ledger, batch_of(context))
-    return dg.MaterializeResult(metadata={**counts})
+        plots = plots_as_markdown(home.path)
+    return dg.MaterializeResult(metadata={**counts, "trends": dg.MetadataValue.md(plots)})

@@ -114,7 +114,8 @@ def _scale(largest: float) -> list[str]:
     """What the four shades stand for (the upper end of each)."""
     if largest <= 0:
         return []
-    ends = (f"{shade}≤{round(largest * n / 4, 2):g}" for n, shade in enumerate(_SHADES[1:], start=1))
+    digits = 0 if largest >= 8 else 2
+    ends = (f"{shade}≤{round(largest * n / 4, digits):g}" for n, shade in enumerate(_SHADES[1:], start=1))
     return ["     " + "  ".join(ends)]
 
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import dagster as dg
 
-from assets.jobs import DAILY
 from palace_pipeline.definitions import defs
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range
 from palace_pipeline.settings import Settings
 from palace_pipeline.store.home import Home
 
-DAILY_KEYS = [asset.key for asset in DAILY]
+DAILY_KEYS = sorted(set(defs.resolve_all_asset_keys()) - {dg.AssetKey("raw_exports"), dg.AssetKey("palace_stats")})
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 

@@ -31,7 +31,9 @@ def build(ledger: Ledger, recipes: Recipes = NOW, *, out: str = "x") -> list[str
         rows = due(ledger, stage, everything, recipes)
         if rows:
             had.append(stage)
-        ledger.mark_built(stage, [((r["provider"], r["conversation_id"]), r["made_from"], f"{stage}-{out}") for r in rows])
+        ledger.mark_built(
+            stage, [((r["provider"], r["conversation_id"]), r["made_from"], f"{stage}-{out}") for r in rows]
+        )
     return had
 
 
@@ -88,5 +90,8 @@ def test_ranges_hold_every_day_and_are_far_enough_apart(days: set[date], gap: in
 
 def test_neighbours_share_a_range() -> None:
     days = [DAY, DAY + timedelta(days=1), DAY + timedelta(days=5), DAY + timedelta(days=40)]
-    assert ranges(days, 4) == [Range(DAY, DAY + timedelta(days=5)), Range(DAY + timedelta(days=40), DAY + timedelta(days=40))]
+    assert ranges(days, 4) == [
+        Range(DAY, DAY + timedelta(days=5)),
+        Range(DAY + timedelta(days=40), DAY + timedelta(days=40)),
+    ]
     assert len(Range(DAY, DAY + timedelta(days=5)).days()) == 6

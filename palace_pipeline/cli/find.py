@@ -59,14 +59,20 @@ def run_search(
 
 def run_stats(*, as_json: bool) -> int:
     """Trends as tables and plots."""
-    from palace_pipeline.store.trends import trends
+    from shutil import get_terminal_size
+
+    from palace_pipeline.store.duckfile import NotBuiltError
+    from palace_pipeline.trends import trends
 
     home = _home()
-    value = trends(home.path)
+    try:
+        value = trends(home.path)
+    except NotBuiltError as error:
+        raise UsageError(str(error)) from error
     if as_json:
-        out_json(value.as_json())
+        out_json(value.rows)
     else:
-        out(value.as_text())
+        out(value.as_text(min(get_terminal_size().columns, 100)))
     return 0
 
 

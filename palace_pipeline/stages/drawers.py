@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 import polars as pl
-from palace_pipeline.rooms.classifier import load_classifier, wing_of
 
 from palace_pipeline.embedding.model import load_model
 from palace_pipeline.embedding.vectors import ensure_vectors, missing_texts
 from palace_pipeline.model import DRAWERS, VECTORS, frame, short_hash
 from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.rooms.classifier import load_classifier, wing_of
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
 

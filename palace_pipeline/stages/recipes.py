@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from palace_pipeline.rooms.classifier import ROOMS_RECIPE
-
 from palace_pipeline.chunking import CHUNK_RECIPE
 from palace_pipeline.embedding.convert import NAME
 from palace_pipeline.embedding.convert import RECIPE as CONVERSION
 from palace_pipeline.model import short_hash
 from palace_pipeline.planner import Recipes
 from palace_pipeline.redaction.recipe import redaction_recipe
+from palace_pipeline.rooms.classifier import ROOMS_RECIPE
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lexical import RECIPE as LEXICAL

@@ -1,0 +1,89 @@
+"""`palace stats`: the archive's trends as tables and as plots for a terminal, read from the views of `palace.duckdb`."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from palace_pipeline import plots
+from palace_pipeline.store.sql import query, to_json_rows
+
+QUERIES = {
+    "providers": "SELECT * FROM v_providers ORDER BY conversations DESC, provider",
+    "months": "SELECT month, conversations, messages, words FROM v_month ORDER BY month",
+    "rooms": "SELECT room, count(*) AS drawers FROM drawers GROUP BY room ORDER BY drawers DESC, room",
+    "wings": "SELECT wing, count(*) AS conversations FROM conversations WHERE wing IS NOT NULL "
+    "GROUP BY wing ORDER BY conversations DESC, wing LIMIT 12",
+    "models": "SELECT model, count(*) AS messages FROM messages WHERE model IS NOT NULL AND visible "
+    "GROUP BY model ORDER BY messages DESC, model LIMIT 12",
+    "hours": "SELECT weekday, hour, messages FROM v_hour_of_week ORDER BY weekday, hour",
+    "days": "SELECT day, messages FROM v_calendar WHERE messages > 0 ORDER BY day",
+    "streaks": "SELECT * FROM v_streaks ORDER BY days DESC, first_day LIMIT 5",
+    "silences": "SELECT * FROM v_silences ORDER BY days DESC, first_day LIMIT 5",
+    "findings": "SELECT kind, sum(findings)::BIGINT AS findings FROM v_findings_by_month GROUP BY kind ORDER BY 2 DESC, 1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """Rows of each query by its name, as JSON values (days and months as ISO text)."""
+
+    rows: dict[str, list[dict[str, Any]]]
+
+    def as_text(self, width: int = 80) -> str:
+        """Tables and plots, at most `width` columns wide."""
+        parts = [
+            ("Conversations by provider", _bars(self.rows["providers"], "provider", "conversations", width)),
+            ("Messages by month", _bars(_months(self.rows["months"]), "month", "messages", width)),
+            ("Drawers by room", _bars(self.rows["rooms"], "room", "drawers", width)),
+            ("Conversations by wing", _bars(self.rows["wings"], "wing", "conversations", width)),
+            ("Answers by model", _bars(self.rows["models"], "model", "messages", width)),
+            ("Messages by hour of the week", _hours(self.rows["hours"])),
+            ("Days", _calendars(self.rows["days"])),
+            ("Longest streaks", _spans(self.rows["streaks"])),
+            ("Longest silences", _spans(self.rows["silences"])),
+            ("Masked by kind", _bars(self.rows["findings"], "kind", "findings", width)),
+        ]
+        return "\n\n".join(f"{title}\n{text}" for title, text in parts if text)
+
+
+def trends(home: Path) -> Trends:
+    """Read all trends. Raises QueryError, NotBuiltError (`store.sql`)."""
+    return Trends({name: to_json_rows(*query(home, sql)) for name, sql in QUERIES.items()})
+
+
+def plots_as_markdown(home: Path) -> str:
+    """Messages by month and by hour of the week as pictures in Markdown, for Dagster's pages. Counts only."""
+    found = trends(home).rows
+    months = plots.png_bars([row["messages"] for row in found["months"] if row["month"]])
+    hours = plots.png_hours([(row["weekday"], row["hour"], row["messages"]) for row in found["hours"]])
+    shown = [("Messages by month", months), ("Messages by weekday and hour", hours)]
+    return "\n\n".join(
+        f"**{title}**\n\n![{title}](data:image/png;base64,{base64.b64encode(png).decode()})" for title, png in shown
+    )
+
+
+def _bars(rows: list[dict[str, Any]], label: str, value: str, width: int) -> str:
+    return plots.bars([(str(row[label]), row[value]) for row in rows], width)
+
+
+def _months(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last three years, month as `YYYY-MM`; what has no time comes last."""
+    return [{**row, "month": row["month"][:7] if row["month"] else "undated"} for row in rows][-37:]
+
+
+def _hours(rows: list[dict[str, Any]]) -> str:
+    return plots.hour_of_week([(row["weekday"], row["hour"], row["messages"]) for row in rows]) if rows else ""
+
+
+def _calendars(rows: list[dict[str, Any]]) -> str:
+    days = {date.fromisoformat(row["day"]): row["messages"] for row in rows}
+    years = sorted({day.year for day in days}, reverse=True)[:3]
+    return "\n\n".join(plots.calendar(days, year) for year in years)
+
+
+def _spans(rows: list[dict[str, Any]]) -> str:
+    return "\n".join(f"{row['days']:5} days  {row['first_day']} to {row['last_day']}" for row in rows)
