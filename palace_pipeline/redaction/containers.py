@@ -163,7 +163,8 @@ _PASSWORD_FILE = re.compile(rb":\d{4}:(?:[\w.-]{1,63}|\*):([\w.-]{1,63}):([^\s\"
 _REQUIRED = re.compile(rb"(?:requirepass|masterauth|auth-pass)[ =:]+[\"']?([^\s\"'`;\x80]{4,128})", re.I)
 _SECURE = re.compile(rb"convertto-securestring\b[^\r\n|\"']{0,40}[\"']([^\"'\r\n\x80]{4,128})[\"']", re.I)
 _MANIFEST_ENTRY = re.compile(
-    rb"(?:\n|\\{1,3}n)[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?,?[ \t]*(?=\r?\n|\\{1,3}n|[ \"]|\Z)"
+    rb"(?:\r?\n|\\{1,3}n)[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?"
+    rb",?[ \t]*(?=\r?\n|\\{1,3}n|[ \"]|\Z)"
 )
 _MANIFEST_DATA = re.compile(rb"(?:\n|\\{1,3}n)[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.I)
 MANIFEST = 8000

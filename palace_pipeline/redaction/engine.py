@@ -7,26 +7,23 @@ in its normalised and joined views, and in what is encoded in it.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from typing import Any, Protocol
 
-import re2
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from palace_pipeline.redaction import containers, names, pii, shapes
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
+from palace_pipeline.redaction.recipe import ENGINE_RECIPE, data_text
+from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.verdicts import is_placeholder, looks_random, secret_enough, word_share
-from palace_pipeline.redaction.views import View, decoded_base64, flat, latin, spans_of, views_of
+from palace_pipeline.redaction.views import View, decoded_base64, flat, views_of
 from palace_pipeline.redaction.words import WORDS
 
-RECIPE = 1
-"""Raise it when the engine finds other places than before."""
 WORK_BASE = 4_000_000
 WORK_PER_CHARACTER = 60
 MAX_DEPTH = 2
@@ -122,12 +119,8 @@ class Rule:
 @cache
 def load_rules() -> tuple[Rule, ...]:
     """The rules of rules.toml; raises ValueError when a rule has no anchor."""
-    table = tomllib.loads(rules_text())
+    table = tomllib.loads(data_text("rules.toml"))
     return tuple(_rule(row) for row in table["rules"])
-
-
-def rules_text() -> str:
-    return (files("palace_pipeline.redaction") / "rules.toml").read_text(encoding="utf-8")
 
 
 def _rule(row: dict[str, Any]) -> Rule:
@@ -156,7 +149,7 @@ def _rule(row: dict[str, Any]) -> Rule:
 
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
-_RUN = latin(rb"[A-Za-z0-9+/_\-]{20,}={0,2}")
+_RUN = Program(rb"[A-Za-z0-9+/_\-]{20,}={0,2}")
 _BASE64_TEXT = re.compile(rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[2-7][0-9a-fA-F]){16}")
 _WORDS = containers.WORDS_OF_INTEREST
 _URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
@@ -179,15 +172,13 @@ class RuleEngine:
         self._words = BytesAhoCorasick(list(_WORDS), matchkind=MatchKind.Standard)
         self._located = tuple(rule for rule in self._rules if rule.locate)
         self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
-        self._private = tuple(re2.compile(pattern.encode("utf-8")) for pattern in private_patterns)
+        self._private = tuple(Program(pattern.encode("utf-8"), latin=False) for pattern in private_patterns)
         self._known = Memory(Claim(value, "known-value", "known-value") for value in known_values)
         self._allow = frozenset(allow)
-        digest = hashlib.sha256(rules_text().encode()).hexdigest()[:12]
-        self._version = f"rules-{RECIPE}-{digest}"
 
     @property
     def version(self) -> str:
-        return self._version
+        return f"rules-{ENGINE_RECIPE}"
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -304,7 +295,7 @@ class RuleEngine:
 
     def _runs(self, text: str, data: bytes, work: Work, own: list[Hit]) -> Iterator[tuple[int, int, str]]:
         """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
-        for spans in spans_of(_RUN, data):
+        for spans in _RUN.spans(data):
             start, end = spans[0]
             size = end - start
             if not start or data[start - 1] not in _ALNUM:
@@ -472,11 +463,11 @@ def _personal(text: str, found: pii.Personal) -> Hit:
     return Hit(found.start, found.end, found.kind, found.kind, "personal", confidence, value, whole=True)
 
 
-def _private(text: str, pattern: re2._Regexp, index: int) -> Iterator[Hit]:
+def _private(text: str, pattern: Program, index: int) -> Iterator[Hit]:
     data = text.encode("utf-8", "surrogatepass")
     narrow = len(data) == len(text)
     at, seen = 0, 0
-    for spans in spans_of(pattern, data):
+    for spans in pattern.spans(data):
         low, high = spans[0]
         if low == high:
             continue

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
 from palace_pipeline.redaction.engine import Engine, RuleEngine, Span, WorkLimit
-from palace_pipeline.redaction.verdicts import is_placeholder, looks_random
+from palace_pipeline.redaction.known import known_values
+from palace_pipeline.redaction.recipe import redaction_recipe
+from palace_pipeline.redaction.verdicts import looks_random
 from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.settings import RedactionSettings
 
-RECIPE = 1
-"""Raise it when the same spans give another text."""
 ROUNDS = 6
 MAX_FIELD = 64 * 1024 * 1024
 """Characters; a longer field is withheld unread."""
@@ -66,16 +64,12 @@ class Funnel:
     """
 
     def __init__(self, settings: RedactionSettings, key: bytes, engine: Engine | None = None) -> None:
-        known = [*settings.known_values, *(v for path in settings.env_files for v in env_values(path))]
-        self._engine: Engine = engine or RuleEngine(settings.private_patterns, known, settings.allow)
+        self._engine: Engine = engine or RuleEngine(settings.private_patterns, known_values(settings), settings.allow)
         self._key = key
         self._correlate = settings.correlate
         kinds = "|".join(sorted(map(re.escape, self._engine.kinds), key=len, reverse=True))
         self._mask = re.compile(rf"\[(?:REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}})\]")
-        said = json.dumps(
-            [sorted(settings.private_patterns), sorted(known), sorted(settings.allow), settings.correlate]
-        )
-        self._recipe = f"funnel-{RECIPE}/{self._engine.version}/{self._hash(said)[:12]}"
+        self._recipe = f"{self._engine.version}/{redaction_recipe(settings, key)}"
 
     @property
     def recipe(self) -> str:
@@ -149,13 +143,13 @@ class Funnel:
         good = [text for text, bad in zip(texts, too_long, strict=True) if not bad]
         try:
             found: list[list[Span] | str] = [*self._engine.scan(good)]
-        except Exception:  # whatever it was: each text is tried alone, and those that fail are withheld
+        except Exception:  # noqa: BLE001 - whatever it was: each text is tried alone, those that fail are withheld
             found = [self._scan_alone(text) for text in good]
             fine = [i for i, one in enumerate(found) if not isinstance(one, str)]
             try:
                 for i, spans in zip(fine, self._engine.scan([good[i] for i in fine]), strict=True):
                     found[i] = spans
-            except Exception as error:  # fields fail only together: without the common memory none may pass
+            except Exception as error:  # noqa: BLE001 - they fail only together: without memory none may pass
                 for i in fine:
                     found[i] = _reason(error)
         rest = iter(found)
@@ -164,7 +158,7 @@ class Funnel:
     def _scan_alone(self, text: str) -> list[Span] | str:
         try:
             return self._engine.scan([text])[0]
-        except Exception as error:  # fail closed: the reason is the kind of failure, never its message
+        except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text, so it is dropped
             return _reason(error)
 
     def _masks(self, text: str) -> list[tuple[int, int]]:
@@ -306,26 +300,3 @@ def with_fields(conversation: Conversation, texts: Mapping[str, str]) -> Convers
         ]
         messages.append(replace(message, **pick(here, _OF_MESSAGE), attachment=attachments, citations=citations))
     return replace(conversation, **pick("", _HEAD), messages=messages)
-
-
-# --- the user's own values --------------------------------------------------------------------------------------------
-
-_ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s#]*))")
-
-
-def env_values(path: Path) -> list[str]:
-    """The values of an env file that could be secret: six characters with a digit, or random; never a placeholder."""
-    try:
-        lines = path.expanduser().read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the env file {path} cannot be read ({type(error).__name__})") from error
-    found: list[str] = []
-    for line in lines:
-        match = _ENV_LINE.match(line)
-        if match is None:
-            continue
-        value = next((v for v in match.groups()[1:] if v), "")
-        odd = any(c.isdigit() for c in value) and any(not c.isdigit() for c in value)
-        if len(value) >= 6 and not is_placeholder(value) and not value.isdigit() and (odd or looks_random(value, 8)):
-            found.append(value)
-    return found

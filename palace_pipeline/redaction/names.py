@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.verdicts import (
     WEAK_PASSWORDS,
     is_hex,
-    is_uuid,
     is_placeholder,
+    is_uuid,
     looks_random,
     password_like,
     token_like,
     word_share,
 )
-from palace_pipeline.redaction.views import latin, spans_of
 from palace_pipeline.redaction.words import WORDS, Finder, any_word
 
 Strength = Literal["password", "strong", "weak", "phrase"]
@@ -43,12 +43,13 @@ _STEMS = (
     rb"identified +by|contrase\x80a|passwort|kennwort|mot de passe|senha|wachtwoord|parola|clave"
 )
 _CLOSERS = rb"(?:\\{0,3}[\"'\x60]|[\])}*_]){0,5}"
-_ASSIGN = latin(
+_ASSIGN = Program(
     rb"(?i)((?:" + _STEMS + rb")[a-z0-9_.\-]{0,32})" + _CLOSERS + rb"(?:"
     rb"([ \t]{0,12}(?::=|=>|->|==|[:=|>~])[ \t]{0,4})"
     rb"|([ \t]{0,4}[,;{]?\s{0,24}\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
     rb"|([ \t]{0,4},[ \t]{0,4})\\{0,3}[\"'\x60]"
-    rb"|([ \t]{1,8}(?:for [a-z0-9_.\- ]{1,32} )?(?:is|are|was|were|to|as|equals|es|ist|est)(?: now| set to| currently|:)?[ \t]{1,4})"
+    rb"|([ \t]{1,8}(?:for [a-z0-9_.\- ]{1,32} )?(?:is|are|was|were|to|as|equals|es|ist|est)"
+    rb"(?: now| set to| currently|:)?[ \t]{1,4})"
     rb"|([ \t]{1,8})[\"'\x60(\x80]{0,3}[!-~]{6}"
     rb"|(\x80{1,4}[ \t]?)"
     rb")"
@@ -142,20 +143,21 @@ _LINE_START = re.compile(rb"(?:^|\n|\\n|[+\-] ?|export[ ]+|ENV[ ]+|set[ ]+|-e[ ]
 _BARE_END = re.compile(
     rb"[\"'\x60<>]|\\{1,4}[nrt\"]|[,;](?=[\w\-]+[=:]|[\"' ]|\Z)|\)(?=[,;.)\s\"]|\Z)|[}\]]+[,;]?\Z|[,;]\Z"
 )
-_ANOTHER = re.compile(rb"[A-Za-z_][A-Za-z_.\-]{0,40}[=:](?=[^=:\s]{1,400}[=:])")
+_ANOTHER = re.compile(rb"[A-Za-z_][A-Za-z_.\-]{2,40}[=:](?=[^=:\s]{1,400}[=:])")
 """Not a value but the next assignment, which is looked at on its own."""
 _ENV_END = re.compile(rb"[\"'\x60]|\\{1,4}[nrt]|[;,]\Z|&&")
 _CLOSED = re.compile(rb"\)(?![A-Za-z0-9])")
 _TRAILING = b".,;:!?)]}*|"
 _NEXT_LINE = re.compile(
-    rb"[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}[\"'\x60]?([!-~]{8,512}?)[\"'\x60]?[ \t]*(?:\r?\n|\Z)"
+    rb"[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}"
+    rb"[\"'\x60]?([!-~]{8,512}?)[\"'\x60]?[ \t]*(?:\r?\n|\Z)"
 )
 _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|splunk|key|ssws)[ :]+(?=\S)", re.I)
 
 
 def assigned(data: bytes) -> Iterator[Assigned]:
     """Values that stand beside a credential name and look like one, in `flat` text."""
-    for spans in spans_of(_ASSIGN, data, resume=1):
+    for spans in _ASSIGN.spans(data, resume=1):
         name_start, name_end = spans[1]
         operator = next(i for i in range(_SIGN, _OTHER + 1) if spans[i][0] >= 0)
         while data[name_start] in b"_-. \"'>":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from palace_pipeline.redaction.views import any_match, latin, spans_of
+from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.words import WORDS, Finder, any_word
 
 
@@ -65,14 +65,15 @@ def email_at(data: bytes, at: int) -> Personal | None:
 
 # --- runs of digits ---------------------------------------------------------------------------------------------------
 
-_RUN = latin(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
+_RUN = Program(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
 _near_phone = Finder("phone_words")
 _PHONE_AFTER = re.compile(r"[\s-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
 _near_card = Finder("card_words")
 _SSN_WORDS = re.compile(r"\bssn\b|social security|\bss#|tax(?:payer)? id", re.I)
 _NOT_NUMBER = re.compile(rf"(?:{any_word('number_words').pattern}|no\.?|#|№)[\s:=#.]*$", re.I)
 _DATE = re.compile(
-    rb"(?:19|20)\d\d[-/. ](?:0?[1-9]|1[0-2])[-/. ](?:0?[1-9]|[12]\d|3[01])(?!\d)|(?:0?[1-9]|[12]\d|3[01])[-/.](?:0?[1-9]|1[0-2])[-/.](?:19|20)\d\d(?!\d)"
+    rb"(?:19|20)\d\d[-/. ](?:0?[1-9]|1[0-2])[-/. ](?:0?[1-9]|[12]\d|3[01])(?!\d)"
+    rb"|(?:0?[1-9]|[12]\d|3[01])[-/.](?:0?[1-9]|1[0-2])[-/.](?:19|20)\d\d(?!\d)"
 )
 _GLUE_BEFORE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.$@&#%")
 _GLUE_AFTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@%")
@@ -128,7 +129,7 @@ _EXTENSION = re.compile(rb"(?: ?(?:x|ext\.?) ?)?\d{1,6}(?![A-Za-z0-9_])|(?<=[xX]
 def numbers(text: str, data: bytes) -> Iterator[Personal]:
     """Cards, ids, SSNs and phones among the digit runs of a text."""
     size = len(data)
-    for spans in spans_of(_RUN, data):
+    for spans in _RUN.spans(data):
         start, end = spans[0]
         before = data[start - 1] if start else 32
         after = data[end] if end < size else 32
@@ -139,13 +140,12 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
             if extension is None:
                 continue
             end, after = extension.end(), 32
-        if (
-            before in (45, 47) and start > 1 and data[start - 2] in _GLUE_BEFORE
-        ):  # 12ab-4567…, item/4567…: a part of an identifier
+        # 12ab-4567…, item/4567…, 4567-ab: a part of an identifier
+        if before in b"-/" and start > 1 and data[start - 2] in _GLUE_BEFORE:
             continue
-        if after == 45 and end + 1 < size and data[end + 1] in _GLUE_BEFORE:
-            if _PHONE_AFTER.match(text[end : end + 12]) is None:
-                continue
+        glued = after == 45 and end + 1 < size and data[end + 1] in _GLUE_BEFORE
+        if glued and _PHONE_AFTER.match(text[end : end + 12]) is None:
+            continue
         if after == 46 and end + 1 < size and 48 <= data[end + 1] < 58:
             continue
         found = _number(text, data, start, end)
@@ -160,12 +160,11 @@ def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
     if run[:1].isdigit() and b"(" not in run:
         if count in (17, 18) and run.isalnum() and cn_resident_id(run.decode()):
             return Personal(start, end, "cn-resident-id")
-        if 12 <= count <= 19 and _CARD.fullmatch(run) and issuer(digits) and luhn(digits) and len(set(digits)) > 1:
-            near = text[max(0, start - 60) : start]
-            if count >= 14 and not _NOT_NUMBER.search(near[-16:]):
-                return Personal(start, end, "credit-card")
         if 12 <= count <= 19 and _CARD.fullmatch(run) and luhn(digits) and len(set(digits)) > 1:
-            if _near_card(text[max(0, start - 40) : start]):
+            near = text[max(0, start - 40) : start]
+            if count >= 14 and issuer(digits) and not _NOT_NUMBER.search(near[-16:]):
+                return Personal(start, end, "credit-card")
+            if _near_card(near):
                 return Personal(start, end, "credit-card", sure=False)
         ssn = _SSN.fullmatch(run)
         if ssn and ssn[1] not in (b"000", b"666") and ssn[1][:1] != b"9" and ssn[3] != b"00" and ssn[4] != b"0000":
@@ -215,7 +214,7 @@ def _possible(digits: str) -> bool:
 
 # --- IBAN -------------------------------------------------------------------------------------------------------------
 
-_IBAN = latin(rb"(?i)[A-Z]{2}\d{2}(?:[ \-]?[A-Z0-9]{4}){2,7}(?:[ \-]?[A-Z0-9]{1,4})?")
+_IBAN = Program(rb"(?i)[A-Z]{2}\d{2}(?:[ \-]?[A-Z0-9]{4}){2,7}(?:[ \-]?[A-Z0-9]{1,4})?")
 _IBAN_LENGTHS = {
     country: size
     for size, countries in {
@@ -230,7 +229,7 @@ _IBAN_LENGTHS = {
 
 def ibans(data: bytes) -> Iterator[Personal]:
     """IBANs with the length of their country and a right check number."""
-    for spans in spans_of(_IBAN, data):
+    for spans in _IBAN.spans(data):
         start, end = spans[0]
         if start and data[start - 1 : start].isalnum():
             continue
@@ -250,8 +249,8 @@ def ibans(data: bytes) -> Iterator[Personal]:
 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
-_IPV4 = latin(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
-_IPV6 = latin(
+_IPV4 = Program(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
+_IPV6 = Program(
     rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4}"
 )
 _WELL_KNOWN = WORDS["well_known_ip"]  # fmt: skip
@@ -269,7 +268,7 @@ _VERSION_NEAR = re.compile(
 
 def ip_addresses(data: bytes) -> Iterator[Personal]:
     """Public addresses; not versions, OIDs, private or documentation ranges, nor the resolvers everybody knows."""
-    for spans in spans_of(_IPV4, data):
+    for spans in _IPV4.spans(data):
         start, end = spans[0]
         before, after = data[max(0, start - 1) : start], data[end : end + 2]
         if before.isalnum() or before in (b".", b"-", b"_") or after[:1].isalnum() or after[:1] == b"_":
@@ -283,7 +282,7 @@ def ip_addresses(data: bytes) -> Iterator[Personal]:
             continue
         if address not in _WELL_KNOWN and _public(address):
             yield Personal(start, end, "ip-address")
-    for spans in spans_of(_IPV6, data):
+    for spans in _IPV6.spans(data):
         start, end = spans[0]
         before, after = data[max(0, start - 1) : start], data[end : end + 1]
         if before.isalnum() or before in (b":", b".", b"-", b"_") or after.isalnum() or after in (b":", b"_"):
@@ -324,7 +323,7 @@ def base58_check(text: str) -> str | None:
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
-_ANY = latin(
+_ANY = Program(
     rb"\d(?:[ ().\-/\x80]{0,3}\d){6}|[0-9a-fA-F]{3}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:]|[A-Za-z]{2}\d{2}[ \-]?[A-Za-z0-9]{4}|"
     rb"\d\.\d{1,3}\.\d{1,3}\.\d"
 )
@@ -332,7 +331,7 @@ _ANY = latin(
 
 def personal(text: str, data: bytes) -> Iterator[Personal]:
     """Everything but e-mail (which is found by its `@`); one cheap look decides whether there can be anything."""
-    if not any_match(_ANY, data):
+    if not _ANY.found(data):
         return
     yield from numbers(text, data)
     yield from ibans(data)

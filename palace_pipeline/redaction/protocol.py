@@ -111,8 +111,9 @@ def redact_text(source: TextIO, out: TextIO, funnel: Funnel) -> int:
 
 def open_streams() -> tuple[TextIO, TextIO]:
     """Standard input and output as UTF-8 that carries any byte and any line end through unchanged."""
-    source = open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", newline="\n", closefd=False)
-    out = open(sys.stdout.fileno(), "w", encoding="utf-8", errors="surrogateescape", newline="\n", closefd=False)
+    how: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape", "newline": "\n", "closefd": False}
+    source = open(sys.stdin.fileno(), **how)  # noqa: SIM115, PTH123 - a descriptor; the caller closes it
+    out = open(sys.stdout.fileno(), "w", **how)  # noqa: SIM115, PTH123
     return source, out
 
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from importlib.resources import files
 
-from palace_pipeline.redaction import engine, funnel
+from palace_pipeline.redaction.known import known_values
 from palace_pipeline.settings import RedactionSettings
 
-ENGINE_RECIPE = f"{funnel.RECIPE}.{engine.RECIPE}.{hashlib.sha256(engine.rules_text().encode()).hexdigest()[:8]}"
-"""Code and rules; the user's own settings come on top (`redaction_recipe`)."""
+CODE = 2
+"""Raise it when the code finds other places or writes other masks than before."""
+
+
+def data_text(name: str) -> str:
+    """The text of a data file of this package (`rules.toml`, `words.toml`)."""
+    return (files("palace_pipeline.redaction") / name).read_text(encoding="utf-8")
+
+
+def _digest() -> str:
+    data = data_text("rules.toml") + data_text("words.toml")
+    return hashlib.sha256(data.encode()).hexdigest()[:8]
+
+
+ENGINE_RECIPE = f"{CODE}.{_digest()}"
+"""Code, rules and word lists; the user's own settings come on top (`redaction_recipe`)."""
 
 
 def redaction_recipe(settings: RedactionSettings, key: bytes) -> str:
@@ -18,6 +33,6 @@ def redaction_recipe(settings: RedactionSettings, key: bytes) -> str:
 
     Raises ValueError when a file of known values cannot be read.
     """
-    known = [*settings.known_values, *(value for path in settings.env_files for value in funnel.env_values(path))]
-    said = json.dumps([sorted(settings.private_patterns), sorted(known), sorted(settings.allow), settings.correlate])
+    known = sorted(known_values(settings))
+    said = json.dumps([sorted(settings.private_patterns), known, sorted(settings.allow), settings.correlate])
     return f"{ENGINE_RECIPE}.{hmac.new(key, said.encode(), hashlib.sha256).hexdigest()[:12]}"

@@ -27,7 +27,8 @@ _EXAMPLES = _CODE_WORDS | _PLACEHOLDER_WORDS | WEAK_PASSWORDS | WORDS["name_pass
 _MASKED = re.compile(r"(.)\1{3,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
 _LONG_RUN = re.compile(r"(.)\1{5,}|\.{3}|…|\*{4}|•{3}", re.S)
 _CODE_START = re.compile(
-    r"\$[A-Za-z_]\w*(?:$|[/.:\[>-])|\$[{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|process\.env|os\.(?:environ|getenv)|env\.|ENV\[|"
+    r"\$[A-Za-z_]\w*(?:$|[/.:\[>-])|\$[{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|"
+    r"process\.env|os\.(?:environ|getenv)|env\.|ENV\[|"
     r"secrets?\.[A-Za-z_]|vars?\.[A-Za-z_]|import\.meta|System\.getenv|getenv|self\.|this\.|\[(?:REDACTED|WITHHELD)|"
     r"data\.|local\.|module\.|config\.|settings\.|options\.|params\.|args\.|vault:|arn:|ref\+|op://|!(?:Ref|Sub|GetAtt|ImportValue|vault|secret|env|reference|Join)\b|[&@][a-z_.]+$|"
     r"base64:$|\\[$]"
@@ -66,7 +67,10 @@ def word_share(text: str) -> float:
     covered = 0
     for piece in _PIECE.findall(text):
         size = len(piece)
-        if (size >= 4 and pair_share(piece) >= 0.65) or (size == 3 and pair_share(piece) >= 0.9 and len(text) < 24):
+        least = (
+            0.65 if size >= 6 else 0.75 if size == 5 else 1.0
+        )  # two of three pairs are common by chance in one of five
+        if (size >= 4 or (size == 3 and len(text) < 24)) and pair_share(piece) >= least:
             covered += size
     return covered / len(text)
 
@@ -112,7 +116,7 @@ def looks_random(text: str, least: int = 10) -> bool:
         return changes >= 2 and digits >= max(1, size // 24) and (words < 0.35 or changes >= 5)
     if upper and lower:
         turns = sum(core[i].islower() != core[i + 1].islower() for i in range(len(core) - 1))
-        return turns >= size * 0.28 and words < 0.3
+        return words < 0.3 and (turns >= size * 0.28 or (size >= 16 and pair_share(core) < 0.4))
     return size >= 16 and pair_share(core) < 0.45
 
 

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-import re2
-
+from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.verdicts import pair_share, word_share
 
 _SWAP_OUT = bytes.maketrans(b"?\x7f", b"\x80?")
@@ -24,33 +23,6 @@ _PUNCTUATION = (("：", ":"), ("＝", "="), ("“", '"'), ("”", '"'), ("‘", 
 REGION = 700
 """Characters looked at on each side of what calls for a view: longer than any token but the longest."""
 MAX_DECODED = 1 << 20
-
-
-def latin(pattern: bytes) -> re2._Regexp:
-    """An RE2 program over single bytes (see `flat`)."""
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = 64 << 20
-    return re2.compile(pattern, options)
-
-
-def spans_of(program: re2._Regexp, data: bytes, resume: int = 0) -> Iterator[list[tuple[int, int]]]:
-    """All matches of an RE2 program, each as its list of group spans. The wrapper's own objects cost twice as much.
-
-    The search goes on behind group `resume` of a match.
-    """
-    run, anchor = program._regexp.Match, re2._Anchor.UNANCHORED
-    position, end = 0, len(data)
-    while True:
-        spans = run(anchor, data, position, end)
-        if spans[0][0] < 0:
-            return
-        yield spans
-        position = spans[resume][1]
-
-
-def any_match(program: re2._Regexp, data: bytes) -> bool:
-    return program._regexp.Match(re2._Anchor.UNANCHORED, data, 0, len(data))[0][0] >= 0
 
 
 def flat(text: str) -> bytes:
@@ -173,7 +145,7 @@ _ESCAPE = (
     rb"\x1b[\[\]]|[A-Za-z0-9+/_=:.~\-]\\{1,4}[/_\-.+=~*:@!#$%&]|\\{1,4}[ux][0-9a-fA-F]{2}|%[2-7][0-9A-Fa-f]|%0[AaDd]|"
     rb"</(?:code|b|strong|em|kbd|mark|span|tt|i|u)>|[=:/@]\*\*[A-Za-z0-9]|&#[xX]?[0-9a-fA-F]{2,5};|&(?:amp|quot|lt|gt|apos);|=3[DdA]|\\{2,4}[\"nrt]"
 )
-_ESCAPES = latin(_ESCAPE)
+_ESCAPES = Program(_ESCAPE)
 _DECODE = (
     r"(?P<ansi>\x1b\[[0-?]{0,32}[ -/]{0,4}[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
     r"|(?P<unicode>\\{1,4}u\{?(?P<code>[0-9a-fA-F]{4})\}?)|(?P<hex>\\{1,4}x(?P<code2>[0-9a-fA-F]{2}))"
@@ -223,7 +195,7 @@ def _trigger(telling: str, lookalike: str) -> re.Pattern[str]:
 
 def normalised(text: str, data: bytes) -> View | None:
     """The text with variants folded and escapes decoded, around the places that need it; None when nothing does."""
-    places = [spans[0] for spans in spans_of(_ESCAPES, data)]
+    places = [spans[0] for spans in _ESCAPES.spans(data)]
     folded = ""
     if not text.isascii():
         telling: list[str] = []
@@ -268,11 +240,11 @@ _LITERALS = (
     _QUOTE + _NEWLINE + rb"(?:[+.&]|\.\.|\|\||<>|\+\+)?" + _NEWLINE + rb"(?:[+.&]|\.\.)?[ \t]{0,4}[frbu]?" + _QUOTE
 )
 _WRAP = rb"(?:[ \t]{0,4}[\\=]?\r?\n[ \t]{0,24}(?:[>|+#*] ?|// ?|\d{1,6}[\t:|] ?)?[ \t]{0,24}|\\{1,3}r?\\{0,3}n)"
-_CUT_LITERAL = latin(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
+_CUT_LITERAL = Program(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
-_CUT_LINE = latin(_LINE_END)
+_CUT_LINE = Program(_LINE_END)
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-]*")
-_ANY = latin(_ESCAPE + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END)
+_ANY = Program(_ESCAPE + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END)
 
 
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
@@ -281,7 +253,7 @@ _UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-]{10,100}")
 
 def views_of(text: str, data: bytes) -> Iterator[View]:
     """The views a text calls for; one cheap look decides for plain text that there are none."""
-    if text.isascii() and not any_match(_ANY, data):
+    if text.isascii() and not _ANY.found(data):
         return
     for view in (normalised(text, data), joined(text, data)):
         if view is not None and view.text != text:
@@ -290,10 +262,10 @@ def views_of(text: str, data: bytes) -> Iterator[View]:
 
 def joined(text: str, data: bytes) -> View | None:
     """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token."""
-    joints = [(spans[0][0] + 4, spans[0][1] - 1) for spans in spans_of(_CUT_LITERAL, data)]
+    joints = [(spans[0][0] + 4, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data)]
     literals = set(joints)
     last = 0
-    for spans in spans_of(_CUT_LINE, data):
+    for spans in _CUT_LINE.spans(data):
         start, end = spans[0][0] + 10, spans[0][1] - 1
         # the next line of a block that has been cut before, or a line that ends like the first part of a token
         if (last and _UNBROKEN.fullmatch(data, last, start)) or _cut_like(data[max(0, start - 64) : start]):
@@ -330,7 +302,7 @@ def _cut_like(before: bytes) -> bool:
     letters = len(run) - len(run.translate(None, _LETTERS))
     if letters < 3:
         return False
-    return word_share(run[-12:].decode()) < 0.5 or (len(run) >= 24 and word_share(run[-24:].decode()) < 0.4)
+    return any(word_share(run[-size:].decode()) < 0.5 for size in (12, 16, 24))
 
 
 # --- encoded runs -----------------------------------------------------------------------------------------------------

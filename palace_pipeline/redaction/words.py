@@ -8,12 +8,10 @@ from importlib.resources import files
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-
-def words_text() -> str:
-    return (files("palace_pipeline.redaction") / "words.toml").read_text(encoding="utf-8")
-
-
-WORDS: dict[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in tomllib.loads(words_text()).items()}
+WORDS: dict[str, frozenset[str]] = {
+    name: frozenset(text.split())
+    for name, text in tomllib.loads((files("palace_pipeline.redaction") / "words.toml").read_text("utf-8")).items()
+}
 
 
 def any_word(name: str) -> re.Pattern[str]:
