@@ -44,7 +44,7 @@ Kind = Literal["exchange", "people", "document", "tool", "thinking"]
 
 
 class Tokens(Protocol):
-    """The tokenizer of the embedding model (`embedding.model.load_tokenizer`)."""
+    """The tokenizer of the embedding model (`embedding.model.load_model`)."""
 
     @property
     def max_tokens(self) -> int:

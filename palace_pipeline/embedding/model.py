@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from palace_pipeline.embedding import tokens
+from palace_pipeline.embedding import quick, tokens
 from palace_pipeline.embedding.convert import (
     CARD_FILE,
     MODEL_FILE,
@@ -106,7 +106,10 @@ class EmbeddingModel:
 
     def embed_query(self, text: str) -> Vectors:
         """Vector of a search query: float32 [dimension], L2 norm 1."""
-        return self._embed([self.card.query_prefix + text], None)[0]
+        text = self.card.query_prefix + text
+        if "_tokenizer" not in self.__dict__ and len(text) <= quick.LONGEST and self._quick_tokenizer is not None:
+            return self._run(self._session, self._quick_tokenizer.ids(text, self.max_tokens))
+        return self._embed([text], None)[0]
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text without prefix, begin and end marks."""
@@ -120,6 +123,11 @@ class EmbeddingModel:
     def _tokenizer(self) -> Tokenizer:
         self._checked_hash(TOKENIZER_FILE)
         return tokens.read_tokenizer(self.folder / TOKENIZER_FILE)
+
+    @cached_property
+    def _quick_tokenizer(self) -> quick.QuickTokenizer | None:
+        self._checked_hash(TOKENIZER_FILE)
+        return quick.load_quick(self.folder / TOKENIZER_FILE)
 
     @cached_property
     def _session(self) -> onnxruntime.InferenceSession:
@@ -139,11 +147,10 @@ class EmbeddingModel:
     def _embed(self, texts: Sequence[str], progress: Progress | None) -> Vectors:
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         with self._lock:  # cached_property does not keep two threads from loading twice
-            _, session = self._tokenizer, self._session
-        wanted = {item.name for item in session.get_inputs()}
+            tokenizer, session = self._tokenizer, self._session
 
         def run(place: int) -> None:
-            vectors[place] = self._run(session, wanted, texts[place])
+            vectors[place] = self._run(session, tokens.model_input(tokenizer, texts[place], self.max_tokens))
 
         if len(texts) == 1:
             run(0)
@@ -160,8 +167,9 @@ class EmbeddingModel:
                 raise
         return vectors
 
-    def _run(self, session: onnxruntime.InferenceSession, wanted: set[str], text: str) -> Vectors:
-        ids = np.array([tokens.model_input(self._tokenizer, text, self.max_tokens)], np.int64)
+    def _run(self, session: onnxruntime.InferenceSession, token_ids: list[int]) -> Vectors:
+        ids = np.array([token_ids], np.int64)
+        wanted = {item.name for item in session.get_inputs()}
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         output = session.run(None, {name: value for name, value in inputs.items() if name in wanted})[0]
         hidden = np.asarray(output, np.float32)[0]
@@ -216,11 +224,6 @@ def _load(model: str, threads: int) -> EmbeddingModel:
     if not folder.is_dir():
         raise EmbeddingError(f"[embedding] model = {model!r} is neither the known name {NAME!r} nor a folder")
     return EmbeddingModel(folder, threads)
-
-
-def load_tokenizer(settings: EmbeddingSettings) -> EmbeddingModel:
-    """The configured model for counting tokens only: its ONNX graph is not loaded until something is embedded."""
-    return load_model(settings)
 
 
 def load_model(settings: EmbeddingSettings) -> EmbeddingModel:

