@@ -116,7 +116,7 @@ class Memory:
         piece = data[low:high].decode("latin-1")
         if size >= 0.6 * len(value) and size >= 16:
             return True
-        return word_share(piece) < 0.4 and len(set(piece)) >= 7 and entropy(piece) >= 2.7
+        return word_share(piece) < 0.75 and len(set(piece)) >= 7 and entropy(piece) >= 2.7
 
 
 def _grow(data: bytes, start: int, value: bytes, offset: int, size: int) -> tuple[int, int]:

@@ -227,6 +227,8 @@ def _value(
     value = data[start:end].decode("ascii", "replace")
     if not value or (sign == b"==" and not quoted) or (not quoted and value[0] in "[{"):
         return None
+    if strength == "weak" and re.match(r"[A-Za-z_][\w.-]*=[^=]", value):
+        return None  # a cookie's own name: its value is looked at as a pair
     if operator == _COMMA and (data[left - 1] not in b"\"'`" or re.search(r"[\[\]<>]|^[\w.-]+:\d", value)):
         return None
     if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):

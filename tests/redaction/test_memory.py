@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
+from palace_pipeline.redaction.views import flat
+from tests.redaction.samples import OPAQUE, PASSWORD, token
+
+
+def _echoes(memory: Memory, text: str) -> list[str]:
+    return [text[e.start : e.end] for e in memory.find(text, flat(text), lambda steps: None)]
+
+
+def test_whole_values_and_long_pieces_are_found_anywhere() -> None:
+    value = token(OPAQUE)
+    memory = Memory([Claim(value, "secret", "r")])
+    for piece in (value, value[7:], value[:25], value[10:30]):
+        assert _echoes(memory, f"retry with 「{piece}」 please") == [piece]
+    assert _echoes(memory, f"only {value[:9]} of it") == []
+
+
+@pytest.mark.parametrize("length", range(12, 30))
+def test_a_piece_of_twelve_characters_is_found_at_every_offset(length: int) -> None:
+    value = token(OPAQUE, length)
+    memory = Memory([Claim(value, "secret", "r")])
+    for start in range(len(value) - length + 1):
+        piece = value[start : start + length]
+        assert piece in "".join(_echoes(memory, f"<{piece}>"))
+
+
+def test_short_values_must_stand_alone() -> None:
+    value = token("[a-z]{4}[0-9]{4}")
+    memory = Memory([Claim(value, "password", "r")])
+    assert _echoes(memory, f"again {value}, again") == [value]
+    assert _echoes(memory, f"x{value}y") == []
+
+
+@pytest.mark.parametrize(
+    "word", ["postgres", "admin", "changeme", "tokenizer", "None", "your-api-key-here", "$PW", "12345"]
+)
+def test_common_words_are_not_remembered(word: str) -> None:
+    assert not worth_remembering(word)
+
+
+def test_passwords_and_tokens_are_remembered() -> None:
+    assert worth_remembering(token(PASSWORD))
+    assert worth_remembering(token(OPAQUE))

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palace_pipeline.redaction.views import decoded_base64, flat, fold, joined, normalised
+from tests.redaction.samples import GITHUB, base64_of, token
+
+
+@given(st.text(alphabet=st.characters(codec=None)))  # type: ignore[arg-type]
+def test_flat_has_one_byte_a_code_point_and_keeps_ascii(text: str) -> None:
+    data = flat(text)
+    assert len(data) == len(text)
+    assert all(chr(byte) == char for byte, char in zip(data, text, strict=True) if char.isascii() and char != "\x7f")
+
+
+def _seen(text: str) -> str:
+    view = normalised(text, flat(text))
+    return text if view is None else view.text.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("se\u200bcret1", "secret1"),
+        ("ｓｅｃｒｅｔ１", "secret1"),
+        ("sеcrеt1", "secret1"),
+        ("𝗌𝖾𝖼𝗋𝖾𝗍𝟣", "secret1"),
+        ("se\u00adcret1", "secret1"),
+        ("se\x1b[0m\x1b[31mcret1", "secret1"),
+        ("a\\_b", "a_b"),
+        ("\\u0073ecret", "secret"),
+        ("\\x73ecret", "secret"),
+        ("%73ecret", "secret"),
+        ("&#115;ecret", "secret"),
+        ("https:\\/\\/a", "https://a"),
+        ("x=<code>a1</code>", "x=a1"),
+    ],
+)
+def test_disguises_are_seen_through(text: str, plain: str) -> None:
+    assert _seen(text) == plain
+
+
+@pytest.mark.parametrize("text", ["plain words, nothing else", "日志里没有密钥。", "Ключ к задаче", "C:\\new\\table"])
+def test_ordinary_text_needs_no_view(text: str) -> None:
+    assert normalised(text, flat(text)) is None
+
+
+def test_folding_goes_by_category_not_by_list() -> None:
+    assert fold("\u2063") == fold("\u0301") == fold("\U000e0041") == ""
+    assert fold("é") == "e"
+    assert fold("中") == "中"
+
+
+@pytest.mark.parametrize("joint", ["\n", "\r\n", "\\\n", "\n    ", "\n> ", '" + "', "' . '", '" +\n  "', '" "'])
+def test_a_cut_token_is_put_together_and_mapped_back(joint: str) -> None:
+    value = token(GITHUB)
+    text = f'x = "{value[:20]}{joint}{value[20:]}" end'
+    view = joined(text, flat(text))
+    assert view is not None
+    at = view.text.index(value)
+    start, end = view.source(at, at + len(value))
+    assert text[start:end] == value[:20] + joint + value[20:]
+
+
+@given(
+    st.lists(st.sampled_from(["abc1", "\u200b", "ｘ", "\\u0041", "%41", "\x1b[1m", " ", "密", "\\_", "é"]), max_size=30)
+)
+def test_every_place_of_a_view_lies_in_its_source(parts: list[str]) -> None:
+    text = "".join(parts)
+    view = normalised(text, flat(text))
+    if view is None:
+        return
+    last = 0
+    for place in range(len(view.text)):
+        start, end = view.source(place, place + 1)
+        assert 0 <= start <= end <= len(text)
+        assert start >= last or view.text[place] == "\n"
+        last = start
+        if end - start == 1 and view.text[place] == text[start]:
+            assert view.text[place].isprintable()
+
+
+def test_base64_of_text_is_read_and_of_noise_is_not() -> None:
+    assert decoded_base64(base64_of("the key is somewhere in here")) == "the key is somewhere in here"
+    assert decoded_base64(b"the key is somewhere here ok!!!!".hex()) == "the key is somewhere here ok!!!!"
+    assert decoded_base64(token("[A-Za-z0-9+/]{60}")) is None
