@@ -56,26 +56,37 @@ def ensure_converted() -> Path:
     """The folder of the default model, converted first if need be."""
     folder = cache_folder() / "models" / f"{NAME}-{short_hash(SOURCE_SHA256, RECIPE, length=8)}"
     if not (folder / CARD_FILE).exists():
-        _convert_elsewhere(folder)
+        convert_elsewhere(folder)
     return folder
 
 
-def convert_again(folder: Path) -> None:
-    """Replace a converted model whose files are not what they were (a full disk, a broken copy)."""
-    broken = folder.with_name(f".broken-{os.getpid()}-{folder.name}")
-    folder.rename(broken)
-    shutil.rmtree(broken)
-    _convert_elsewhere(folder)
+def intact(folder: Path) -> bool:
+    """Whether a converted model is there and its files are the ones that its card names."""
+    try:
+        hashes = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))["sha256"]
+        return all(file_sha256(folder / name) == hashes[name] for name in (MODEL_FILE, TOKENIZER_FILE))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
-def _convert_elsewhere(folder: Path) -> None:
+def convert_elsewhere(folder: Path) -> None:
+    """Convert in a process of its own, unless a whole model is there by then; one that is damaged gives way."""
     source = source_file()
     from filelock import FileLock
 
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{folder.name}.lock")):
-        if (folder / CARD_FILE).exists():
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(f"{folder.name}.lock")).acquire()
+    except OSError as error:
+        raise EmbeddingError(f"models cannot be kept in {folder.parent} ({error}): set PALACE_CACHE") from error
+    with lock:
+        if intact(folder):
             return
+        if folder.exists():
+            folder.rename(_temporary(folder) / folder.name)
+        # That one, and what a killed conversion left.
+        for leftover in folder.parent.glob(f".tmp-{folder.name}-*"):
+            shutil.rmtree(leftover)
         root = str(Path(__file__).parents[2])
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         done = subprocess.run(
@@ -92,6 +103,10 @@ def _convert_elsewhere(folder: Path) -> None:
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise EmbeddingError(f"the embedding model {NAME} could not be converted: {reason}")
+
+
+def _temporary(folder: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=folder.parent))
 
 
 def source_file() -> Path:
@@ -126,7 +141,7 @@ def convert(source: Path, folder: Path) -> None:
     if file_sha256(source) != SOURCE_SHA256:
         raise EmbeddingError(f"{SOURCE_FILE} is not the file of {SOURCE_PACKAGE} 0.3.0: install exactly that version")
     file = E5File(source)
-    temporary = Path(tempfile.mkdtemp(prefix=".tmp-", dir=folder.parent))
+    temporary = _temporary(folder)
     try:
         tokenizer_of(file).save(str(temporary / TOKENIZER_FILE), pretty=False)
         onnx.save(build_model(file), str(temporary / MODEL_FILE))

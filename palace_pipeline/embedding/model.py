@@ -26,7 +26,7 @@ from palace_pipeline.embedding.convert import (
     NAME,
     TOKENIZER_FILE,
     EmbeddingError,
-    convert_again,
+    convert_elsewhere,
     ensure_converted,
     file_sha256,
 )
@@ -122,6 +122,7 @@ class EmbeddingModel:
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         self._checked_hash(TOKENIZER_FILE)
+        self.__dict__.pop("_quick_tokenizer", None)  # 60 MB that nobody asks for any more
         return tokens.read_tokenizer(self.folder / TOKENIZER_FILE)
 
     @cached_property
@@ -212,11 +213,12 @@ def _read_card(folder: Path) -> Card:
 def _load(model: str, threads: int) -> EmbeddingModel:
     if model == NAME:
         folder = ensure_converted()
-        loaded = EmbeddingModel(folder, threads)
         try:
+            loaded = EmbeddingModel(folder, threads)
             _ = loaded.sha256
-        except DamagedModelError:
-            convert_again(folder)
+        except EmbeddingError:
+            # A full disk or a cleaner of caches left a part of it.
+            convert_elsewhere(folder)
             _sha256_of.cache_clear()
             loaded = EmbeddingModel(folder, threads)
         return loaded

@@ -14,8 +14,7 @@ import pytest
 
 from palace_pipeline.embedding import convert, graph, tokens
 from palace_pipeline.embedding.convert import EmbeddingError, ensure_converted, file_sha256, read_probes, source_file
-from palace_pipeline.embedding.model import DamagedModelError, EmbeddingModel, load_model
-from palace_pipeline.settings import EmbeddingSettings
+from palace_pipeline.embedding.model import DamagedModelError, EmbeddingModel, _load  # pyright: ignore[reportPrivateUsage]
 from tests.embedding.own_model import make_folder
 
 MODEL_SHA256 = "71c032211e2a847f2b1cc19ffac1f2367799e53a4ae8910ecec140f142e44106"
@@ -41,11 +40,13 @@ def test_a_second_call_converts_nothing(model_folder: Path, monkeypatch: pytest.
     assert ensure_converted() == model_folder
 
 
-def test_two_that_want_it_at_once_wait_for_one_conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_two_that_want_it_at_once_wait_for_one_conversion(
+    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     log = tmp_path / "log"
     # What the conversion's own process would do, in a hundredth of the time.
-    child = f"import sys, time; open({str(log)!r}, 'a').write('x'); time.sleep(.3)\nfrom pathlib import Path\n"
-    child += "f = Path(sys.argv[2]); f.mkdir(); (f / 'palace-model.json').write_text('{}')"
+    child = f"import sys, shutil, time; open({str(log)!r}, 'a').write('x'); time.sleep(.3)\n"
+    child += f"shutil.copytree({str(model_folder)!r}, sys.argv[2])"
     want = (
         "import subprocess, sys\nfrom palace_pipeline.embedding import convert\nrun = subprocess.run\n"
         f"subprocess.run = lambda a, **k: run([a[0], '-c', {child!r}, *a[3:]], **k)\n"
@@ -102,15 +103,38 @@ def test_without_the_package_the_message_says_what_to_do(tmp_path: Path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
-def test_a_damaged_model_is_noticed_and_made_again(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PALACE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(EmbeddingError, match="set PALACE_CACHE"):
+        ensure_converted()
+
+
+@pytest.mark.parametrize("damage", ["model", "card", "gone"])
+def test_a_damaged_model_is_noticed_and_made_again(
+    damage: str, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("PALACE_CACHE", str(tmp_path))
     copy = tmp_path / "models" / model_folder.name
     shutil.copytree(model_folder, copy)
-    with (copy / "model.onnx").open("r+b") as stream:
-        stream.seek(1_000_000)
-        stream.write(b"\0\1\2\3")
-    with pytest.raises(DamagedModelError, match=r"model\.onnx"):
-        _ = EmbeddingModel(copy, threads=1).sha256
-    # What stands in for the conversion here: the undamaged folder.
-    monkeypatch.setattr(convert, "_convert_elsewhere", lambda folder: shutil.copytree(model_folder, folder))
-    assert load_model(EmbeddingSettings(threads=3)).sha256 == MODEL_SHA256
+    if damage == "model":
+        with (copy / "model.onnx").open("r+b") as stream:
+            stream.seek(1_000_000)
+            stream.write(b"\0\1\2\3")
+        with pytest.raises(DamagedModelError, match=r"model\.onnx"):
+            _ = EmbeddingModel(copy, threads=1).sha256
+    elif damage == "card":
+        (copy / "palace-model.json").write_text("")
+    else:
+        (copy / "tokenizer.json").unlink()
+
+    (copy.parent / f".tmp-{copy.name}-killed").mkdir()
+
+    # What stands in for the conversion's own process here: a copy of the undamaged folder.
+    def copied(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        shutil.copytree(model_folder, command[-1])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(subprocess, "run", copied)
+    assert _load.__wrapped__(convert.NAME, 1).sha256 == MODEL_SHA256
+    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == [copy.name, f"{copy.name}.lock"]
