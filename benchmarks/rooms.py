@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import palace_pipeline.rooms
+from palace_pipeline.embedding.derived import shipped_bytes
 from palace_pipeline.embedding.model import EmbeddingModel, load_model
-from palace_pipeline.rooms.classifier import Classifier, Fits, fits_as_bytes, learn
+from palace_pipeline.rooms.classifier import ROOMS_RECIPE, SHIPPED, Classifier, Fits, arrays_of, learn
 from palace_pipeline.rooms.examples import Axis, as_chunk, definitions, examples
 from palace_pipeline.rooms.fit import Floats, LinearFit, fit
 from palace_pipeline.settings import EmbeddingSettings
@@ -86,8 +87,8 @@ def main() -> None:
     arguments = parser.parse_args()
     model = load_model(EmbeddingSettings())
     if arguments.write:
-        target = Path(palace_pipeline.rooms.__file__).with_name("fitted.npz")
-        target.write_bytes(fits_as_bytes(model, learn(model)))
+        target = Path(palace_pipeline.rooms.__file__).with_name(SHIPPED)
+        target.write_bytes(shipped_bytes(model, ROOMS_RECIPE, arrays_of(learn(model))))
         print(f"{target} written, {target.stat().st_size:,} bytes")
     else:
         cross_validate(model, arguments.splits)

@@ -8,31 +8,28 @@ their words; they go before the default rooms, since somebody wanted them.
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import queue
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from palace_pipeline.embedding.derived import Arrays, derived_arrays
 from palace_pipeline.exports.text import clean_text
-from palace_pipeline.model import short_hash
 from palace_pipeline.rooms.examples import FALLBACK, Axis, as_chunk, data_hash, definitions, examples
-from palace_pipeline.rooms.fit import Floats, LinearFit, fit, read_arrays, softmax
+from palace_pipeline.rooms.fit import Floats, LinearFit, fit, softmax
 from palace_pipeline.settings import Room, Settings, Wing
 from palace_pipeline.transcripts.terms import index_terms
 
 ROOMS_RECIPE = f"1.{data_hash()}"
 """Raised when the same chunk, model and settings may be filed otherwise."""
 
-_SHIPPED = "fitted.npz"
+SHIPPED = "fitted.npz"
 _AXES: tuple[Axis, ...] = ("room", "hall")
 _TEMPERATURE: Mapping[Axis, float] = {"room": 0.4, "hall": 0.5}
 """Turns scores into probabilities that are right as often as they say, by cross-validation (`benchmarks/rooms.py`)."""
@@ -175,22 +172,8 @@ def wing_of(head: Mapping[str, Any], wings: Sequence[Wing]) -> str:
 
 def fitted(model: Embedder) -> Fits:
     """What was learned for a model: as shipped, or from the user's cache, or learned now."""
-    if (shipped := _shipped()) is not None and shipped[0] == f"{model.name}|{data_hash()}":
-        return shipped[1]
-    from palace_pipeline.embedding.convert import cache_folder
-
-    path = cache_folder() / "rooms" / f"{short_hash(ROOMS_RECIPE, model.key)}.npz"
-    if path.exists():
-        try:
-            return _fits_of(read_arrays(path))[1]
-        except (ValueError, KeyError, OSError):
-            path.unlink(missing_ok=True)  # a damaged cache is made again
-    fits = learn(model)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_bytes(fits_as_bytes(model, fits))
-    temporary.replace(path)
-    return fits
+    shipped = resources.files("palace_pipeline.rooms").joinpath(SHIPPED)
+    return fits_of(derived_arrays(model, "rooms", ROOMS_RECIPE, shipped, lambda: arrays_of(learn(model))))
 
 
 def learn(model: Embedder) -> Fits:
@@ -203,13 +186,15 @@ def learn(model: Embedder) -> Fits:
     return Fits(fits["room"], fits["hall"], usual)
 
 
-def fits_as_bytes(model: Embedder, fits: Fits) -> bytes:
-    """The `.npz` that `fitted` reads."""
-    stream = io.BytesIO()
-    made_with = np.array(f"{model.name}|{data_hash()}")
-    arrays = fits.room.arrays("room") | fits.hall.arrays("hall")
-    np.savez(stream, made_with=made_with, usual=fits.usual.astype(np.float16), **arrays)  # type: ignore[arg-type]
-    return stream.getvalue()
+def arrays_of(fits: Fits) -> Arrays:
+    """What is kept of a fit."""
+    return {"usual": fits.usual.astype(np.float16)} | fits.room.arrays("room") | fits.hall.arrays("hall")
+
+
+def fits_of(arrays: Arrays) -> Fits:
+    """The inverse of `arrays_of`."""
+    room, hall = LinearFit.of_arrays(arrays, "room"), LinearFit.of_arrays(arrays, "hall")
+    return Fits(room, hall, arrays["usual"].astype(np.float32))
 
 
 def _fit_axis(axis: Axis, vectors: Floats) -> LinearFit:
@@ -218,19 +203,6 @@ def _fit_axis(axis: Axis, vectors: Floats) -> LinearFit:
     both_forms = np.array(shares * 2, np.float32)
     used = both_forms.sum(axis=1) > 0
     return fit(labels, vectors[used], both_forms[used])
-
-
-@cache
-def _shipped() -> tuple[str, Fits] | None:
-    file = resources.files("palace_pipeline.rooms").joinpath(_SHIPPED)
-    return _fits_of(read_arrays(io.BytesIO(file.read_bytes()))) if file.is_file() else None
-
-
-def _fits_of(arrays: dict[str, NDArray[np.generic]]) -> tuple[str, Fits]:
-    fits = Fits(
-        LinearFit.of_arrays(arrays, "room"), LinearFit.of_arrays(arrays, "hall"), arrays["usual"].astype(np.float32)
-    )
-    return str(arrays["made_with"]), fits
 
 
 def _cues(room: Room) -> tuple[frozenset[str], ...]:

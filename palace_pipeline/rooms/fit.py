@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +38,7 @@ class LinearFit:
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, NDArray[np.generic]], name: str) -> LinearFit:
-        """The inverse of `arrays`; raises KeyError if parts are missing."""
+        """The inverse of `arrays`."""
         center, weights, bias = (arrays[f"{name}_{part}"].astype(np.float32) for part in ("center", "weights", "bias"))
         return cls(tuple(str(label) for label in arrays[f"{name}_labels"]), center, weights, bias)
 
@@ -78,9 +76,3 @@ def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     """Probabilities by row."""
     powers = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
-
-
-def read_arrays(source: Path | IO[bytes]) -> dict[str, NDArray[np.generic]]:
-    """All arrays of an `.npz`; nothing in it is executed. Raises ValueError or OSError if it is none."""
-    with np.load(source, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
