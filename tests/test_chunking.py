@@ -165,6 +165,14 @@ def test_long_code_is_cut_between_lines_and_never_beside_its_fence():
         assert re.fullmatch(r"value = compute\(\d+\)", lines[0]) or chunk.chunk_index == 0
 
 
+def test_long_code_is_rather_cut_at_a_blank_line():
+    parts = ["\n".join(f"    part{n} = line({k})" for k in range(3)) for n in range(8)]
+    chunks = chunks_of(chat(("user", "how?"), ("assistant", "```\n" + "\n\n".join(parts) + "\n```")))
+    assert len(chunks) > 3
+    assert all(chunk.text.endswith("line(2)") for chunk in chunks[:-1])
+    assert all(chunk.text.startswith("    part") for chunk in chunks[1:])
+
+
 def test_a_table_stays_whole_and_its_head_keeps_its_rule():
     table = "| a | b |\n|---|---|\n" + "\n".join(f"| {n} | {n} |" for n in range(5))
     text = "Words before the table, quite a few of them to fill the room. " * 2

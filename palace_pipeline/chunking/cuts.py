@@ -123,7 +123,7 @@ class _Lines:
             return _AVOID, True
         first = self.last == "open"
         self.last = "code"
-        return (_AVOID if first else CODE_GAP if blank and line[:1] not in " \t" else CODE_LINE), True
+        return (_AVOID if first else CODE_GAP if blank else CODE_LINE), True
 
 
 def _after(last: str, level: int) -> int:
