@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
-from ahocorasick_rs import BytesAhoCorasick, MatchKind
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
 from palace_pipeline.redaction import containers, names, pii, shapes
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
@@ -168,8 +168,10 @@ class RuleEngine:
                 by_anchor.setdefault(anchor.encode(), []).append(rule)
         self._anchors = list(by_anchor)
         self._anchor_rules = list(by_anchor.values())
-        self._automaton = BytesAhoCorasick(self._anchors, matchkind=MatchKind.Standard)
-        self._words = BytesAhoCorasick(list(_WORDS), matchkind=MatchKind.Standard)
+        self._automaton = BytesAhoCorasick(
+            self._anchors, matchkind=MatchKind.Standard, implementation=Implementation.DFA
+        )
+        self._words = BytesAhoCorasick(list(_WORDS), matchkind=MatchKind.Standard, implementation=Implementation.DFA)
         self._located = tuple(rule for rule in self._rules if rule.locate)
         self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
         self._private = tuple(Program(pattern.encode("utf-8"), latin=False) for pattern in private_patterns)

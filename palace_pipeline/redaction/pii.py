@@ -123,6 +123,8 @@ def cn_resident_id(text: str) -> bool:
     return "10X98765432"[sum(int(c) * w for c, w in zip(text, weights, strict=False)) % 11] == text[-1].upper()
 
 
+_NO_DIGITS = bytes(set(range(256)) - set(range(48, 58)))
+_ISO_DATE = re.compile(rb"(?:19|20)\d\d[-/.](?:0[1-9]|1[0-2])[-/.][0-3]\d")
 _EXTENSION = re.compile(rb"(?: ?(?:x|ext\.?) ?)?\d{1,6}(?![A-Za-z0-9_])|(?<=[xX])\d{1,6}(?![A-Za-z0-9_])")
 
 
@@ -131,6 +133,8 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
     size = len(data)
     for spans in _RUN.spans(data):
         start, end = spans[0]
+        if end - start < 13 and _ISO_DATE.match(data, start):
+            continue
         before = data[start - 1] if start else 32
         after = data[end] if end < size else 32
         if before in _GLUE_BEFORE:
@@ -155,7 +159,7 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
 
 def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
     run = data[start:end]
-    digits = bytes(c for c in run if 48 <= c < 58).decode()
+    digits = run.translate(None, _NO_DIGITS).decode()
     count = len(digits)
     if run[:1].isdigit() and b"(" not in run:
         if count in (17, 18) and run.isalnum() and cn_resident_id(run.decode()):
@@ -253,6 +257,7 @@ _IPV4 = Program(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
 _IPV6 = Program(
     rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4}"
 )
+_PRIVATE_RANGES = (b"10.", b"127.", b"192.168.", b"0.", b"169.254.", b"255.")
 _WELL_KNOWN = WORDS["well_known_ip"]  # fmt: skip
 _VERSION_BEFORE = re.compile(
     rb"(?:version|ver|release|oid|build|v|chrome|firefox|safari|edge|edg|opr|==|>=|<=|~=|\^|rev|update|upgrade(?: to)?)"
@@ -270,18 +275,19 @@ def ip_addresses(data: bytes) -> Iterator[Personal]:
     """Public addresses; not versions, OIDs, private or documentation ranges, nor the resolvers everybody knows."""
     for spans in _IPV4.spans(data):
         start, end = spans[0]
+        if data.startswith(_PRIVATE_RANGES, start):
+            continue
         before, after = data[max(0, start - 1) : start], data[end : end + 2]
         if before.isalnum() or before in (b".", b"-", b"_") or after[:1].isalnum() or after[:1] == b"_":
             continue
         if after[:1] in (b".", b"-") and after[1:2].isalnum():
             continue
-        if _VERSION_BEFORE.search(data, max(0, start - 24), start):
-            continue
         address = data[start:end].decode()
+        if address in _WELL_KNOWN or not _public(address) or _VERSION_BEFORE.search(data, max(0, start - 24), start):
+            continue
         if int(address[: address.index(".")]) < 32 and _VERSION_NEAR.search(data, max(0, start - 48), start):
             continue
-        if address not in _WELL_KNOWN and _public(address):
-            yield Personal(start, end, "ip-address")
+        yield Personal(start, end, "ip-address")
     for spans in _IPV6.spans(data):
         start, end = spans[0]
         before, after = data[max(0, start - 1) : start], data[end : end + 1]

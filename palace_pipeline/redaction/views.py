@@ -145,6 +145,7 @@ _ESCAPE = (
     rb"\x1b[\[\]]|[A-Za-z0-9+/_=:.~\-]\\{1,4}[/_\-.+=~*:@!#$%&]|\\{1,4}[ux][0-9a-fA-F]{2}|%[2-7][0-9A-Fa-f]|%0[AaDd]|"
     rb"</(?:code|b|strong|em|kbd|mark|span|tt|i|u)>|[=:/@]\*\*[A-Za-z0-9]|&#[xX]?[0-9a-fA-F]{2,5};|&(?:amp|quot|lt|gt|apos);|=3[DdA]|\\{2,4}[\"nrt]"
 )
+_SIGNS = (b"\\", b"%", b"&", b"\x1b", b"=3", b"</", b"**")
 _ESCAPES = Program(_ESCAPE)
 _DECODE = (
     r"(?P<ansi>\x1b\[[0-?]{0,32}[ -/]{0,4}[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
@@ -195,7 +196,8 @@ def _trigger(telling: str, lookalike: str) -> re.Pattern[str]:
 
 def normalised(text: str, data: bytes) -> View | None:
     """The text with variants folded and escapes decoded, around the places that need it; None when nothing does."""
-    places = [spans[0] for spans in _ESCAPES.spans(data)]
+    signed = any(sign in data for sign in _SIGNS)
+    places = [spans[0] for spans in _ESCAPES.spans(data)] if signed else []
     folded = ""
     if not text.isascii():
         telling: list[str] = []
@@ -248,14 +250,19 @@ _ANY = Program(_ESCAPE + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" +
 
 
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
+_FILE_NAME = re.compile(rb"[\w\-]{1,60}\.[a-z]{1,5}")
 _UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-]{10,100}")
 
 
 def views_of(text: str, data: bytes) -> Iterator[View]:
     """The views a text calls for; one cheap look decides for plain text that there are none."""
-    if text.isascii() and not _ANY.found(data):
-        return
-    for view in (normalised(text, data), joined(text, data)):
+    telling = _ANY.found(data)
+    if telling or not text.isascii():
+        view = normalised(text, data)
+        if view is not None and view.text != text:
+            yield view
+    if telling:
+        view = joined(text, data)
         if view is not None and view.text != text:
             yield view
 
@@ -299,9 +306,13 @@ def _cut_like(before: bytes) -> bool:
         return False
     if run.isalpha() and run[1:].islower():
         return len(run) >= 12 and pair_share(run.decode()) < 0.45
-    letters = len(run) - len(run.translate(None, _LETTERS))
-    if letters < 3:
+    last = run[run.rfind(b"/") + 1 :]
+    if len(last) < len(run) and (last.isdigit() or _FILE_NAME.fullmatch(last)):
         return False
+    if len(run) - len(run.translate(None, _LETTERS)) < 3 or not run[run.rfind(b"=") + 1 :].translate(
+        None, b"0123456789.:-/"
+    ):
+        return False  # a number, a time, an address after its name
     return any(word_share(run[-size:].decode()) < 0.5 for size in (12, 16, 24))
 
 
