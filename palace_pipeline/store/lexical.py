@@ -37,7 +37,7 @@ class LexicalRow:
 
     `roles`: those of the messages in it. `day` (yyyymmdd) is the conversation's, as everywhere in the lake; `first_day`
     and `last_day` are the UTC days of the earliest and latest message in the drawer itself (a conversation may go on
-    for months), None for a drawer without any time: no search by date finds it.
+    for months), None if they are not known: a filter by days lets such a drawer through.
     """
 
     drawer_id: str
@@ -59,7 +59,8 @@ class LexicalRow:
 class Filters:
     """What a drawer must be: each part that is set has to hold.
 
-    `since` and `until` are UTC days (yyyymmdd), inclusive: a drawer with a message in between.
+    `since` and `until` are UTC days (yyyymmdd), inclusive: a drawer whose messages begin or end in between, reach over
+    them, or have no known day.
     """
 
     provider: str | None = None
@@ -278,9 +279,9 @@ def _filter_queries(schema: tantivy.Schema, filters: Filters) -> list[tantivy.Qu
     if filters.kinds:
         queries.append(tantivy.Query.term_set_query(schema, "kind", list(filters.kinds)))
     if filters.since is not None:
-        queries.append(_day_query(schema, "last_day", filters.since, None))
+        queries.append(_or_unknown(_day_query(schema, "last_day", filters.since, None), "last_day"))
     if filters.until is not None:
-        queries.append(_day_query(schema, "first_day", None, filters.until))
+        queries.append(_or_unknown(_day_query(schema, "first_day", None, filters.until), "first_day"))
     return queries
 
 
@@ -288,3 +289,10 @@ def _day_query(schema: tantivy.Schema, name: str, first: int | None, last: int |
     import tantivy
 
     return tantivy.Query.range_query(schema, name, tantivy.FieldType.Integer, first, last)
+
+
+def _or_unknown(query: tantivy.Query, name: str) -> tantivy.Query:
+    import tantivy
+
+    unknown = tantivy.Query.all_query().and_must_not_match(tantivy.Query.exists_query(name))
+    return query.or_should_match(unknown)

@@ -107,13 +107,13 @@ def test_filters(path: Path) -> None:
     assert found(reader, "kettle", Filters(kinds=("exchange", "people"))) == ["b", "c"]
     assert found(reader, "kettle", Filters(role="tool")) == ["a"]
     assert found(reader, "kettle", Filters(conversation_id="c2")) == ["b"]
-    assert found(reader, "kettle", Filters(since=20240106)) == ["b"]
-    assert found(reader, "kettle", Filters(until=20240104)) == ["b"]
-    assert found(reader, "kettle", Filters(since=20240105, until=20240105)) == ["a", "b"]
+    assert found(reader, "kettle", Filters(since=20240106)) == ["b", "c"]
+    assert found(reader, "kettle", Filters(until=20240104)) == ["b", "c"]
+    assert found(reader, "kettle", Filters(since=20240105, until=20240105, provider="claude")) == ["a"]
     # A filter does not move scores.
     scores = [score for _, score in reader.search(query_terms("kettle"), 9)]
     filtered = [score for _, score in reader.search(query_terms("kettle"), 9, Filters(wing="garden", since=20000101))]
-    assert filtered == pytest.approx(scores[:1])
+    assert filtered == pytest.approx(scores[:2])
 
 
 def test_upsert_replaces_and_delete_removes(path: Path) -> None:

@@ -1,0 +1,204 @@
+"""From chunks that are near to messages that answer: ranked one by one, dated, with a verbatim quote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from palace_pipeline.model import VISIBLE_ROLES
+from palace_pipeline.search.corpus import Corpus, Days, heads_of, messages_of, texts_of
+from palace_pipeline.search.near import Near
+from palace_pipeline.search.quotes import quote_of
+from palace_pipeline.search.ranking import ASKED, MESSAGE_WORDS, Weights, Words, covered, share_of_words
+from palace_pipeline.store.lake import Key, Lake
+from palace_pipeline.store.ledger import Ledger
+
+_COVERED_BY = 3
+"""The nearest chunks whose words count for the verdict."""
+_KEY = ["provider", "conversation_id"]
+
+
+@dataclass(slots=True, frozen=True)
+class Hit:
+    """One message.
+
+    `message_index` counts the visible messages of its conversation from 0 (None for tool output and thinking), `seq` all
+    its rows. `score` orders the hits, also across questions; `dense` (a cosine, None without a vector) and `lexical` (a
+    share of the question's words, about 0 to 2) are its parts. `date`: the message's day in the display zone; `at`: its
+    instant in UTC, or its naive time; None if unknown. `quote` is a slice of the message, `marks` are start and end of
+    the matches in it (code points). `page` is relative to the home, '' before it is written.
+    """
+
+    provider: str
+    conversation_id: str
+    message_index: int | None
+    seq: int
+    role: str
+    speaker: str | None
+    score: float
+    dense: float | None
+    lexical: float
+    date: str | None
+    at: str | None
+    title: str
+    page: str
+    wing: str | None
+    room: str | None
+    drawer_id: str
+    quote: str
+    marks: tuple[tuple[int, int], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The hit as values that JSON knows."""
+        return asdict(self)
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Said:
+    """A message (or a section of a document) in a chunk that is near; `place` of the chunk in the corpus."""
+
+    row: Mapping[str, Any]
+    place: int
+    text: str
+    words: Words
+
+    @property
+    def key(self) -> Key:
+        return (self.row["provider"], self.row["conversation_id"])
+
+
+@dataclass(slots=True, frozen=True)
+class Ranked:
+    """A message with its score and the share of the question's words in it."""
+
+    score: float
+    share: float
+    said: Said
+
+
+class Answers:
+    """The messages of the chunks near to one question."""
+
+    def __init__(self, home: Path, lake: Lake, corpus: Corpus, near: Near, weights: Weights, days: Days) -> None:
+        self._home = home
+        self._lake = lake
+        self._near = near
+        self._weights = weights
+        self._days = days
+        self._chunks = corpus.chunks[near.places]
+        self._conversations: list[tuple[date, Key]] = [
+            (day, (provider, name)) for day, provider, name in self._chunks.select("day", *_KEY).unique().iter_rows()
+        ]
+
+    def ranked(self, role: str | None = None) -> list[Ranked]:
+        """Each message once, with the best of its chunks, best first; only what one role said, and of the days asked."""
+        mean = float(np.mean([said.words.length for said in self._said])) if self._said else 1.0
+        best: dict[tuple[str, str, int], Ranked] = {}
+        for said in self._said:
+            if (role is not None and said.row["role"] != role) or not self._days.holds(self._day(said)):
+                continue
+            share = share_of_words(said.words, self._weights, mean)
+            asked = ASKED if said.row["role"] == "user" else 0.0
+            ranked = Ranked(self._near.score(said.place) + MESSAGE_WORDS * share + asked, share, said)
+            place = (*said.key, said.row["seq"])
+            if place not in best or best[place].score < ranked.score:
+                best[place] = ranked
+        return sorted(best.values(), key=lambda ranked: -ranked.score)
+
+    def coverage(self) -> float:
+        """The share of the question's weight that stands in one of the nearest chunks, 0 to 1."""
+        nearest = self._near.places[:_COVERED_BY]
+        words = {place: [said.words for said in self._said if said.place == place] for place in nearest}
+        return max((covered(these, self._weights) for these in words.values()), default=0.0)
+
+    def hits(self, ranked: Sequence[Ranked]) -> list[Hit]:
+        """What is shown of messages."""
+        pages = _pages(self._home, {one.said.key for one in ranked})
+        places = dict(zip(self._near.places, self._chunks.iter_rows(named=True), strict=True))
+        return [self._hit(one, places[one.said.place], pages) for one in ranked]
+
+    def _hit(self, ranked: Ranked, chunk: Mapping[str, Any], pages: Mapping[Key, str]) -> Hit:
+        said, row = ranked.said, ranked.said.row
+        quote = quote_of(said.text, {**self._weights.terms, **self._weights.characters})
+        day, dense = self._day(said), self._near.dense(said.place)
+        return Hit(
+            provider=row["provider"],
+            conversation_id=row["conversation_id"],
+            message_index=row["message_index"] if row["visible"] else None,
+            seq=row["seq"],
+            role=row["role"],
+            speaker=row["speaker"],
+            score=round(ranked.score, 4),
+            dense=None if dense is None else round(dense, 4),
+            lexical=round(ranked.share, 4),
+            date=None if day is None else day.isoformat(),
+            at=_moment(row["created_at"], row["local_time"]),
+            title=self._heads.get(said.key, ("", False))[0],
+            page=pages.get(said.key, ""),
+            wing=chunk["wing"],
+            room=chunk["room"],
+            drawer_id=chunk["drawer_id"],
+            quote=quote.text,
+            marks=quote.marks,
+        )
+
+    def _day(self, said: Said) -> date | None:
+        dated = self._heads.get(said.key, ("", False))[1]
+        return self._days.day_of(said.row["created_at"], said.row["local_time"], said.row["day"], dated)
+
+    @cached_property
+    def _heads(self) -> dict[Key, tuple[str, bool]]:
+        return heads_of(self._lake, self._conversations)
+
+    @cached_property
+    def _said(self) -> list[Said]:
+        rows: dict[Key, list[dict[str, Any]]] = {}
+        for row in _counted(messages_of(self._lake, self._conversations)).iter_rows(named=True):
+            rows.setdefault((row["provider"], row["conversation_id"]), []).append(row)
+        pieces = texts_of(self._lake, self._chunks.filter(pl.col("kind") == "document"))
+        out: list[Said] = []
+        for place, chunk in zip(self._near.places, self._chunks.iter_rows(named=True), strict=True):
+            for row in rows.get((chunk["provider"], chunk["conversation_id"]), []):
+                if chunk["first_seq"] <= row["seq"] <= chunk["last_seq"] and _belongs(row, chunk["kind"]):
+                    # A section of a document or an attachment is found for its own text, not for all of the file's.
+                    text = pieces.get(chunk["drawer_id"]) or row["text"] or ""
+                    if text.strip():
+                        out.append(Said(row, place, text, Words.of(text, self._weights)))
+        return out
+
+
+def _counted(messages: pl.DataFrame) -> pl.DataFrame:
+    """Message rows with `visible` and `message_index` (the count of visible messages before, in the conversation)."""
+    visible = pl.col("role").is_in(VISIBLE_ROLES) & pl.col("branch_active") & pl.col("hidden_reason").is_null()
+    index = pl.col("visible").cast(pl.Int64).cum_sum().over(_KEY) - 1
+    return messages.with_columns(visible=visible).with_columns(message_index=index)
+
+
+def _belongs(row: Mapping[str, Any], kind: str) -> bool:
+    """Chunks of talk hold what people see; between its messages lie rows that are no part of them."""
+    return bool(row["visible"]) if kind in ("exchange", "people") else True
+
+
+def _moment(created_at: datetime | None, local_time: str | None) -> str | None:
+    if created_at is None:
+        return local_time
+    return created_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _pages(home: Path, keys: Iterable[Key]) -> dict[Key, str]:
+    """Where the pages of conversations lie, by the ledger."""
+    ledger = Ledger.reading(home / "ledger.sqlite")
+    if ledger is None:
+        return {}
+    try:
+        found = {key: ledger.conversation(key) for key in keys}
+    finally:
+        ledger.close()
+    return {key: row["page"] for key, row in found.items() if row is not None and row["page"]}

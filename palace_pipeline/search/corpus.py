@@ -1,0 +1,217 @@
+"""What search reads of the lake: where every chunk lies, its vector, and the messages of the chunks that are near.
+
+Month files are replaced whole while a run writes, and one table may be a step ahead of another: rows that have no
+partner yet are left out, and a month that cannot be read is named, not fatal. Nothing here takes a lock or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from palace_pipeline.model import CHUNKS, DRAWERS, VECTORS
+from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
+
+_KEY = ["provider", "conversation_id"]
+_PLACE = ["drawer_id", "day", *_KEY, "kind", "first_seq", "last_seq"]
+_TABLES = ("clean/chunks", "clean/drawers", "clean/vectors")
+_MESSAGE = [
+    *("day", *_KEY, "seq", "role", "kind", "branch_active", "hidden_reason"),
+    *("speaker", "text", "created_at", "local_time"),
+]
+
+Signature = tuple[tuple[int, int] | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """All chunks at one moment.
+
+    `chunks`: drawer_id, day, provider, conversation_id, kind, first_seq, last_seq, and wing and room (null for what is
+    no drawer). `vectors` float32 [m, dimension] with `vector_row` [m], the places in `chunks`, and `vector_model` [m],
+    the keys of the models. `unread`: what could not be read, in words.
+    """
+
+    chunks: pl.DataFrame
+    vectors: NDArray[np.float32]
+    vector_row: NDArray[np.int64]
+    vector_model: NDArray[np.object_]
+    unread: tuple[str, ...] = ()
+
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """Drawer id -> place in `chunks`."""
+        return {drawer_id: place for place, drawer_id in enumerate(self.chunks["drawer_id"].to_list())}
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class _Month:
+    signature: Signature
+    chunks: pl.DataFrame
+    vectors: pl.DataFrame
+
+
+@dataclass(slots=True)
+class CorpusReader:
+    """Reads the corpus, and only what has changed when asked again."""
+
+    lake: Lake
+    _months: dict[str, _Month] = field(default_factory=dict[str, _Month])
+    _corpus: Corpus | None = None
+
+    def read(self) -> Corpus:
+        """The chunks as the month files now have them; the same object while no file has changed."""
+        unread: list[str] = []
+        found: dict[str, _Month] = {}
+        for month in self.lake.months("clean/chunks"):
+            signature = self._signature(month)
+            known = self._months.get(month)
+            if known is not None and known.signature == signature:
+                found[month] = known
+                continue
+            try:
+                found[month] = self._month(month, signature)
+            except LakeDamaged as error:
+                unread.append(str(error))
+        if self._corpus is None or unread or found != self._months:
+            self._months = found
+            self._corpus = _joined(found.values(), tuple(unread))
+        return self._corpus
+
+    def _signature(self, month: str) -> Signature:
+        return tuple(_stat(self.lake, table, month) for table in _TABLES)
+
+    def _month(self, month: str, signature: Signature) -> _Month:
+        chunks = self.lake.read("clean/chunks", [month], columns=_PLACE)
+        drawers = self.lake.read("clean/drawers", [month], columns=["drawer_id", "wing", "room"])
+        vectors = self.lake.read("clean/vectors", [month], columns=["drawer_id", "model", "vector"])
+        placed = chunks.join(drawers.unique("drawer_id"), on="drawer_id", how="left", maintain_order="left")
+        return _Month(signature, placed, vectors.unique("drawer_id", maintain_order=True))
+
+
+def _stat(lake: Lake, table: str, month: str) -> tuple[int, int] | None:
+    try:
+        status = lake.path(table, month).stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
+def _joined(months: Iterable[_Month], unread: tuple[str, ...]) -> Corpus:
+    parts = list(months)
+    if not parts:
+        schema = {name: CHUNKS[name] for name in _PLACE} | {name: DRAWERS[name] for name in ("wing", "room")}
+        nothing = np.zeros((0, VECTORS["vector"].size), np.float32)
+        none = np.zeros(0, np.int64)
+        return Corpus(pl.DataFrame(schema=schema), nothing, none, none.astype(object), unread)
+    chunks = pl.concat([part.chunks for part in parts])
+    rows = chunks.select("drawer_id").with_row_index("row")
+    vectors = pl.concat([part.vectors for part in parts])
+    vectors = vectors.join(rows, on="drawer_id", how="inner", maintain_order="left")
+    return Corpus(
+        chunks,
+        vectors["vector"].to_numpy() if vectors.height else np.zeros((0, VECTORS["vector"].size), np.float32),
+        vectors["row"].to_numpy().astype(np.int64),
+        vectors["model"].to_numpy().astype(object),
+        unread,
+    )
+
+
+def messages_of(lake: Lake, keys: Sequence[tuple[date, Key]]) -> pl.DataFrame:
+    """The message rows of some conversations (day and key of each), in their order; months that are gone are left out."""
+    return _of_keys(lake, "clean/messages", keys, _MESSAGE).sort([*_KEY, "seq"], maintain_order=True)
+
+
+def heads_of(lake: Lake, keys: Sequence[tuple[date, Key]]) -> dict[Key, tuple[str, bool]]:
+    """Title and whether it has a date, of some conversations."""
+    rows = _of_keys(lake, "clean/conversations", keys, [*_KEY, "title", "dated"])
+    return {(provider, name): (title or "", bool(dated)) for provider, name, title, dated in rows.iter_rows()}
+
+
+def texts_of(lake: Lake, chunks: pl.DataFrame) -> dict[str, str]:
+    """The texts of some rows of `Corpus.chunks`, by drawer id."""
+    keys = [(day, (provider, name)) for day, provider, name in chunks.select("day", *_KEY).unique().iter_rows()]
+    rows = _of_keys(lake, "clean/chunks", keys, ["drawer_id", "text"])
+    wanted = set(chunks["drawer_id"].to_list())
+    return {drawer_id: text for drawer_id, text in rows.iter_rows() if drawer_id in wanted}
+
+
+@dataclass(slots=True, frozen=True)
+class Days:
+    """The days from `since` to `until` (inclusive, either may be open) as a person in `zone` counts them."""
+
+    since: date | None
+    until: date | None
+    zone: tzinfo
+
+    @property
+    def limited(self) -> bool:
+        return self.since is not None or self.until is not None
+
+    def holds(self, day: date | None) -> bool:
+        """Whether a message of that day is looked for; one without a day is, unless days are asked for."""
+        if day is None:
+            return not self.limited
+        return (self.since is None or day >= self.since) and (self.until is None or day <= self.until)
+
+    def day_of(self, created_at: datetime | None, local_time: str | None, day: date, dated: bool) -> date | None:
+        """The day of a message: of its instant in the zone, else of its naive time, else its conversation's."""
+        if created_at is not None:
+            return created_at.astimezone(self.zone).date()
+        if local_time is not None:
+            return date.fromisoformat(local_time[:10])
+        return day if dated else None
+
+    def rows(self, lake: Lake, corpus: Corpus) -> NDArray[np.bool_]:
+        """Which chunks of the corpus hold a message of these days."""
+        found: list[pl.DataFrame] = []
+        for month in lake.months("clean/messages"):
+            if self.until is not None and month > month_of(self.until + timedelta(days=1)):
+                break  # a conversation lies in the month of its first message
+            rows = lake.read("clean/messages", [month], columns=[*_KEY, "seq", "day", "created_at", "local_time"])
+            heads = lake.read("clean/conversations", [month], columns=[*_KEY, "dated"])
+            rows = rows.join(heads, on=_KEY, how="left", maintain_order="left")
+            found.append(rows.filter(self._inside()).select(*_KEY, "seq"))
+        mask = np.zeros(corpus.chunks.height, np.bool_)
+        if found:
+            placed = corpus.chunks.select(*_KEY, "first_seq", "last_seq").with_row_index("row")
+            inside = placed.join(pl.concat(found), on=_KEY).filter(pl.col("seq").is_between("first_seq", "last_seq"))
+            mask[inside["row"].unique().to_numpy()] = True
+        return mask
+
+    def _inside(self) -> pl.Expr:
+        """`day_of` between `since` and `until`, for the rows of a frame. Instants are compared, so that no zone's name
+        is needed (the system's may have none)."""
+        written = pl.col("local_time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+        day = written.fill_null(pl.when(pl.col("dated")).then(pl.col("day")))
+        instant = pl.col("created_at")
+        known, naive = instant.is_not_null(), day.is_not_null()
+        if self.since is not None:
+            known &= instant >= pl.lit(self._midnight(self.since))
+            naive &= day >= self.since
+        if self.until is not None:
+            known &= instant < pl.lit(self._midnight(self.until + timedelta(days=1)))
+            naive &= day <= self.until
+        return pl.when(instant.is_not_null()).then(known).otherwise(naive)
+
+    def _midnight(self, day: date) -> datetime:
+        return datetime.combine(day, time(), self.zone).astimezone(UTC)
+
+
+def _of_keys(lake: Lake, table: str, keys: Sequence[tuple[date, Key]], columns: Sequence[str]) -> pl.DataFrame:
+    by_month: dict[str, list[Key]] = {}
+    for day, key in keys:
+        by_month.setdefault(month_of(day), []).append(key)
+    parts: list[pl.DataFrame] = []
+    for month, these in sorted(by_month.items()):
+        try:
+            parts.append(lake.read(table, [month], keys=these, columns=columns))
+        except LakeDamaged:
+            continue  # named already by `CorpusReader.read`, or being replaced: its rows are not there now
+    return pl.concat(parts) if parts else lake.read(table, [], columns=columns)

@@ -1,0 +1,234 @@
+"""Hybrid search over the archive: by words (lexical index) and by meaning (vectors of the lake), in any language.
+
+Chunks are found, messages are answered: each message of the nearest chunks is a hit of its own with a verbatim quote.
+Search holds no lock and never opens Chroma, so it works while a run writes. What is missing (no model, no index, no
+vectors yet) narrows it to the rest, and is said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+
+from palace_pipeline.exports.text import clean_text
+from palace_pipeline.search.answers import Answers, Hit
+from palace_pipeline.search.corpus import Corpus, CorpusReader, Days
+from palace_pipeline.search.languages import Floats, Passages, languages_of
+from palace_pipeline.search.near import allowed_rows, nearest_chunks, shares_of_words, spread
+from palace_pipeline.search.ranking import Verdict, verdict_of, weigh
+from palace_pipeline.settings import EmbeddingSettings, Settings
+from palace_pipeline.store.lake import Key, Lake
+from palace_pipeline.store.lexical import Filters, LexicalReader, StaleIndexError, open_reader
+from palace_pipeline.transcripts.terms import query_terms
+
+DEFAULT_KINDS = ("exchange", "people", "document")
+_POOL = 40
+"""Chunks whose messages are looked at, at least; twice the hits that are asked for if that is more."""
+
+
+class Embedder(Protocol):
+    """What is needed of a model here (`embedding.model.EmbeddingModel`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    def embed_passages(self, texts: Sequence[str]) -> Floats: ...
+    def embed_query(self, text: str) -> Floats: ...
+
+
+@dataclass(slots=True, frozen=True)
+class Found:
+    """The hits of one conversation, best first."""
+
+    provider: str
+    conversation_id: str
+    title: str
+    page: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class SearchResult:
+    """`verdict`: whether this was talked about; it never keeps hits back. `tried`: what was searched, in words."""
+
+    query: str
+    verdict: Verdict
+    hits: list[Hit]
+    tried: str
+
+    def by_conversation(self) -> list[Found]:
+        """The hits grouped for people: conversations in the order of their best hit."""
+        groups: dict[Key, list[Hit]] = {}
+        for hit in self.hits:
+            groups.setdefault((hit.provider, hit.conversation_id), []).append(hit)
+        return [Found(*key, hits[0].title, hits[0].page, tuple(hits)) for key, hits in groups.items()]
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class _Prepared:
+    """The vectors of one corpus and one model, ready for questions; `places` in the corpus of its rows."""
+
+    corpus: Corpus
+    key: str
+    passages: Passages
+    places: np.ndarray[Any, np.dtype[np.int64]]
+
+
+def load_default_model(settings: EmbeddingSettings) -> Embedder:
+    """The configured model; its module is imported here only, since that is slow."""
+    from palace_pipeline.embedding.model import load_model
+
+    return load_model(settings)
+
+
+class Searcher:
+    """Answers questions about one home. Keeps what it has read, and looks at each question whether it has changed."""
+
+    def __init__(
+        self, home: Path, settings: Settings, load: Callable[[EmbeddingSettings], Embedder] = load_default_model
+    ) -> None:
+        self._home = home
+        self._settings = settings
+        self._load = load
+        self._lake = Lake(home / "lake")
+        self._corpus = CorpusReader(self._lake)
+        self._model: Embedder | None = None
+        self._prepared: _Prepared | None = None
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        wing: str | None = None,
+        room: str | None = None,
+        provider: str | None = None,
+        role: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        kinds: Sequence[str] = DEFAULT_KINDS,
+    ) -> SearchResult:
+        """The messages nearest to a question, best first, at most `limit`.
+
+        `since`, `until`: days in the display zone, inclusive. `kinds` of chunks: exchange, people, document, and on
+        request tool and thinking, which are found by their words only.
+        """
+        query = clean_text(query).strip()
+        terms = query_terms(query)
+        if not terms:
+            return SearchResult(query, "none", [], "The question holds no word to look for.")
+        days = Days(since, until, self._settings.zone)
+        filters = _filters(days, provider=provider, wing=wing, room=room, role=role, kinds=kinds)
+        with ThreadPoolExecutor(1) as pool:  # the model loads while the lake is read
+            asked = pool.submit(self._query_vector, query)
+            corpus = self._corpus.read()
+            reader, no_words = self._reader()
+            allowed = allowed_rows(corpus, filters)
+            if days.limited:
+                allowed &= days.rows(self._lake, corpus)
+            frequency = reader.document_frequency if reader else lambda _: 0
+            weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
+            words = shares_of_words(reader, terms, weights, filters, corpus, allowed)
+            likeness, no_meaning = self._likeness(corpus, asked)
+        near = nearest_chunks(likeness, words, allowed, max(_POOL, 2 * limit))
+        answers = Answers(self._home, self._lake, corpus, near, weights, days)
+        ranked = answers.ranked(role)
+        verdict = verdict_of(near.nearest, answers.coverage()) if ranked else "none"
+        tried = _tried(int(allowed.sum()), corpus.chunks.height, [*corpus.unread, no_words, no_meaning])
+        return SearchResult(query, verdict, answers.hits(ranked[:limit]), tried)
+
+    def _query_vector(self, query: str) -> tuple[Embedder, Floats] | None:
+        """The model and the question's vector; None if there is nothing to compare it with."""
+        if not self._lake.months("clean/vectors"):
+            return None
+        if self._model is None:
+            self._model = self._load(self._settings.embedding)
+        return self._model, self._model.embed_query(query)
+
+    def _reader(self) -> tuple[LexicalReader | None, str | None]:
+        try:
+            reader = open_reader(self._home / "lexical")
+        except StaleIndexError as error:
+            return None, f"not by words: {error}"
+        return reader, None if reader else "not by words: there is no lexical index"
+
+    def _likeness(self, corpus: Corpus, asked: Future[tuple[Embedder, Floats] | None]) -> tuple[Floats, str | None]:
+        """Cosine by place (nan without a vector), or why there is none."""
+        from palace_pipeline.embedding.convert import EmbeddingError
+
+        nothing = spread(corpus, np.zeros(0, np.int64), [])
+        try:
+            known = asked.result()
+        except EmbeddingError as error:
+            return nothing, f"not by meaning: {error}"
+        if known is None:
+            return nothing, "not by meaning: there are no vectors"
+        model, vector = known
+        prepared = self._prepare(corpus, model)
+        if not len(prepared.places):
+            return nothing, "not by meaning: the vectors were made with another model"
+        return spread(corpus, prepared.places, prepared.passages.likeness(vector)), None
+
+    def _prepare(self, corpus: Corpus, model: Embedder) -> _Prepared:
+        kept = self._prepared
+        if kept is None or kept.corpus is not corpus or kept.key != model.key:
+            mine = corpus.vector_model == model.key
+            vectors = corpus.vectors if mine.all() else corpus.vectors[mine]
+            passages = Passages.of(vectors, languages_of(model))
+            self._prepared = kept = _Prepared(corpus, model.key, passages, corpus.vector_row[mine])
+        return kept
+
+
+def _filters(days: Days, *, kinds: Sequence[str], **exact: str | None) -> Filters:
+    """The lexical index knows the UTC days of a chunk: a day of slack on each side covers every zone."""
+    since, until = (
+        None if day is None else int(f"{day + timedelta(days=slack):%Y%m%d}")
+        for day, slack in ((days.since, -1), (days.until, 1))
+    )
+    return Filters(kinds=tuple(kinds), since=since, until=until, **exact)
+
+
+def _tried(allowed: int, chunks: int, troubles: Iterable[str | None]) -> str:
+    if not chunks:
+        return "Nothing found: the archive holds nothing that could be searched yet."
+    left = f"{allowed:,} of {chunks:,} chunks" if allowed < chunks else f"{chunks:,} chunks"
+    return "; ".join([f"Searched {left}", *(trouble for trouble in troubles if trouble)]) + "."
+
+
+# --- palace search --jsonl --------------------------------------------------------------------------------------------
+
+
+def search_lines(source: Iterable[str], out: TextIO, searcher: Searcher) -> int:
+    """`{"id", "query", "limit"}` a line in, `{"id", "verdict", "hits": [...]}` a line out, at once and in order; returns
+    how many lines were answered by `{"id", "error"}`."""
+    bad = 0
+    for number, line in enumerate(source, 1):
+        if not line.strip():
+            continue
+        answer = _answer(line, number, searcher)
+        bad += "error" in answer
+        out.write(json.dumps(answer) + "\n")
+        out.flush()
+    return bad
+
+
+def _answer(line: str, number: int, searcher: Searcher) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {"id": None, "error": f"line {number} is not JSON"}
+    if not isinstance(record, dict) or not isinstance(record.get("query"), str):
+        return {"id": record.get("id") if isinstance(record, dict) else None, "error": f"line {number} has no query"}
+    limit = record.get("limit", 10)
+    if not isinstance(limit, int) or limit < 1:
+        return {"id": record.get("id"), "error": f"line {number}: limit is no positive whole number"}
+    result = searcher.search(record["query"], limit=limit)
+    return {"id": record.get("id"), "verdict": result.verdict, "hits": [hit.as_json() for hit in result.hits]}

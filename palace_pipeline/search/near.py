@@ -1,0 +1,94 @@
+"""Which chunks are near a question: by words and by meaning, under the filters of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from palace_pipeline.search.corpus import Corpus
+from palace_pipeline.search.languages import Floats
+from palace_pipeline.search.ranking import CHUNK_WORDS, Weights
+from palace_pipeline.store.lexical import Filters, LexicalReader
+from palace_pipeline.transcripts.terms import QueryTerms
+
+CANDIDATES = 300
+"""Chunks taken from each side before they are put together."""
+CANDIDATES_OF_DAYS = 20_000
+"""The same of the lexical side if the search is limited to days, which the index knows only roughly."""
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Near:
+    """Places in `Corpus.chunks`, nearest first. `likeness` (cosine, nan without a vector) and `words` (share of the
+    question's weight) are by place of the whole corpus; `nearest` is the greatest likeness that is allowed."""
+
+    places: list[int]
+    likeness: Floats
+    words: Floats
+    nearest: float | None
+
+    def score(self, place: int) -> float:
+        return float(np.nan_to_num(self.likeness[place])) + CHUNK_WORDS * float(self.words[place])
+
+    def dense(self, place: int) -> float | None:
+        return None if np.isnan(self.likeness[place]) else float(self.likeness[place])
+
+
+def allowed_rows(corpus: Corpus, filters: Filters) -> NDArray[np.bool_]:
+    """Which chunks of the corpus the filters leave (but for `role` and days, which are a matter of messages)."""
+    wanted = pl.lit(value=True)
+    for name in ("provider", "conversation_id", "wing", "room"):
+        if (value := getattr(filters, name)) is not None:
+            wanted &= pl.col(name) == value
+    if filters.kinds:
+        wanted &= pl.col("kind").is_in(filters.kinds)
+    return corpus.chunks.select(wanted.fill_null(value=False).alias("wanted"))["wanted"].to_numpy().astype(np.bool_)
+
+
+def shares_of_words(
+    reader: LexicalReader | None,
+    query: QueryTerms,
+    weights: Weights,
+    filters: Filters,
+    corpus: Corpus,
+    allowed: NDArray[np.bool_],
+) -> Floats:
+    """By place: how much of the question's weight the chunk's words give; 0 for all but the best chunks."""
+    shares = np.zeros(corpus.chunks.height, np.float32)
+    if reader is None or not weights.total:
+        return shares
+    limited = filters.since is not None or filters.until is not None
+    hits = reader.search(query, CANDIDATES_OF_DAYS if limited else CANDIDATES, filters)
+    for drawer_id, score in hits:
+        # An index a step ahead of the lake, or behind it, knows chunks that are not there.
+        if (place := corpus.place_of.get(drawer_id)) is not None and allowed[place]:
+            shares[place] = score / weights.total
+    return shares
+
+
+def nearest_chunks(likeness: Floats, words: Floats, allowed: NDArray[np.bool_], count: int) -> Near:
+    """The `count` nearest of the chunks that are among the best by words or by meaning."""
+    known = np.flatnonzero(allowed & ~np.isnan(likeness))
+    by_meaning = _top(likeness, known, CANDIDATES)
+    by_words = _top(words, np.flatnonzero(words > 0), CANDIDATES)
+    places = np.union1d(by_meaning, by_words)
+    scores = np.nan_to_num(likeness[places]) + CHUNK_WORDS * words[places]
+    order = np.argsort(-scores, kind="stable")[:count]
+    return Near(places[order].tolist(), likeness, words, float(likeness[known].max()) if len(known) else None)
+
+
+def _top(values: Floats, places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    if len(places) <= count:
+        return places
+    return places[np.argpartition(-values[places], count)[:count]]
+
+
+def spread(corpus: Corpus, places: NDArray[np.int64], values: Sequence[float] | Floats) -> Floats:
+    """Values of some places as an array over all of them, nan elsewhere."""
+    out = np.full(corpus.chunks.height, np.nan, np.float32)
+    out[places] = values
+    return out
