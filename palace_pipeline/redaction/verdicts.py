@@ -227,4 +227,4 @@ def secret_enough(body: str) -> bool:
     if entropy(body) < (2.2 if len(body) < 20 else 2.7):
         return False
     share = word_share(body)
-    return share < 0.55 or (share < 0.75 and sum(c.isdigit() for c in body) >= len(body) / 6)
+    return share < 0.65 or (share < 0.8 and sum(c.isdigit() for c in body) >= len(body) / 6)

@@ -307,7 +307,7 @@ def _cut_like(before: bytes) -> bool:
     if run.isalpha() and run[1:].islower():
         return len(run) >= 12 and pair_share(run.decode()) < 0.45
     last = run[run.rfind(b"/") + 1 :]
-    if len(last) < len(run) and (last.isdigit() or _FILE_NAME.fullmatch(last)):
+    if len(last) < len(run) and ((last.isdigit() and len(last) > 2) or _FILE_NAME.fullmatch(last)):
         return False
     if len(run) - len(run.translate(None, _LETTERS)) < 3 or not run[run.rfind(b"=") + 1 :].translate(
         None, b"0123456789.:-/"
