@@ -15,6 +15,7 @@ from palace_pipeline.planner import Range
 from palace_pipeline.settings import SettingsError
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.store.files import DISK_FULL, disk_is_full
 from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged, month_of
 from palace_pipeline.store.ledger import LedgerTooNew
@@ -75,6 +76,8 @@ def failure(error: Exception) -> dg.Failure:
         return error
     if isinstance(error, TELLING_ERRORS):
         return dg.Failure(str(error), allow_retries=False)
+    if disk_is_full(error):
+        return dg.Failure(DISK_FULL, allow_retries=False)
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
     return dg.Failure(
         f"{type(error).__name__} at {' < '.join(reversed(places))}. What was finished before is kept; the next run goes "

@@ -30,7 +30,7 @@ class Finding:
 
 def examine(home: Home) -> list[Finding]:
     """All findings, worst last."""
-    checks = (_version, _permissions, _databases, _lake, _tables, _indexes, _counts, _waiting, _quarantine)
+    checks = (_version, _permissions, _databases, _lake, _tables, _indexes, _counts, _waiting, _withheld, _quarantine)
     findings = [finding for check in checks for finding in check(home)]
     order = {"ok": 0, "note": 1, "wrong": 2}
     return sorted(findings, key=lambda finding: order[finding.level])
@@ -165,6 +165,19 @@ def _waiting(home: Home) -> Iterator[Finding]:
         spans = plan(ledger, recipes_of(home))
     if spans:
         yield Finding("note", f"{sum(len(s.days()) for s in spans)} day(s) have work", "palace ingest")
+
+
+def _withheld(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        rows = ledger.rows(
+            "SELECT provider, conversation_id FROM conversations WHERE status = 'withheld' ORDER BY 1, 2"
+        )
+    for row in rows[:50]:
+        yield Finding(
+            "note",
+            f"{row['provider']} {row['conversation_id']} is withheld: a second look still found something in it",
+            "add what it is to [redaction] in palace.toml; it is tried again when the rules change",
+        )
 
 
 def _quarantine(home: Home) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import chromadb
 import duckdb
-import polars as pl
 from chromadb.config import Settings as ChromaSettings
 
 from palace_pipeline.model import LAKE
@@ -31,9 +30,8 @@ def state(path: Path) -> dict[str, Any]:
     }
 
 
-def _lake(home: Home, table: str) -> list[tuple[Any, ...]]:
-    frame = home.lake.read(table, home.lake.months(table))
-    return sorted(frame.with_columns(pl.all().map_elements(repr, return_dtype=pl.String)).rows(), key=repr)
+def _lake(home: Home, table: str) -> list[str]:
+    return sorted(map(repr, home.lake.read(table, home.lake.months(table)).rows()))
 
 
 def _ledger(home: Home) -> list[tuple[Any, ...]]:

@@ -263,9 +263,12 @@ def explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, UsageError | SettingsError):
         return USAGE, str(error)
     from palace_pipeline.cli.archive import TELLING
+    from palace_pipeline.store.files import DISK_FULL, disk_is_full
 
     if isinstance(error, TELLING):
         return 1, str(error)
+    if disk_is_full(error):
+        return 1, DISK_FULL
     if isinstance(error, OSError) and error.filename is not None:
         return 1, f"{error.filename}: {error.strerror}. What was finished before is kept; run the command again."
     return 1, (

@@ -158,6 +158,10 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
             f"{receipt['days']} days · {receipt['pages']} pages · {receipt['drawers']} drawers · "
             f"{receipt['vectors']} vectors · {masked} places masked · {sum(receipt['seconds'].values()):.1f} s of work"
         )
+    if receipt["withheld"]:
+        out(
+            f"withheld: {receipt['withheld']} conversation(s) in which a second look still found something; see: palace doctor"
+        )
     expected: dict[str, int] = {}
     for skip in receipt["skipped"]:
         if skip["expected"]:

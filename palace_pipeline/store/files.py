@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -11,6 +12,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
+DISK_FULL = "The disk is full. What was finished before is kept; make room and run: palace ingest"
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """True if an error of the system, of SQLite, DuckDB or Polars says that there is no room left."""
+    return (isinstance(error, OSError) and error.errno == errno.ENOSPC) or any(
+        words in str(error).lower() for words in ("disk is full", "no space left on device")
+    )
+
+
 SYNCS_AT_A_TIME = 16
 
 

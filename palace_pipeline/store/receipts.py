@@ -24,6 +24,7 @@ def receipt_of(found: dict[str, Any] | None = None) -> dict[str, Any]:
         "skipped": [],
         **(found or {}),
         "findings": {},
+        "withheld": 0,
         "pages": 0,
         "drawers": 0,
         "vectors": 0,
@@ -45,6 +46,7 @@ def compose(ledger: Ledger, batch: str) -> dict[str, Any]:
         for name, count in counts.items():
             if name.startswith("finding:"):
                 findings[name.removeprefix("finding:")] += count
+        receipt["withheld"] += counts.get("withheld_conversations", 0) + counts.get("withheld", 0)
         receipt["pages"] += counts.get("pages", 0) if stage == "pages" else 0
         receipt["drawers"] += counts.get("drawers", 0) if stage == "drawers" else 0
         receipt["vectors"] += counts.get("vectors", 0) if stage == "drawers" else 0

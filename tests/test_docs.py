@@ -1,0 +1,74 @@
+"""The documentation is true: every `palace` command in it runs, every setting in it is accepted, every link leads somewhere."""
+
+import io
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from palace_pipeline.cli import main
+from palace_pipeline.settings import Settings
+from tests.ingest.exports_for_tests import chat, export
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    return [
+        (page.name, body) for page in PAGES for name, body in FENCE.findall(page.read_text("utf-8")) if name == language
+    ]
+
+
+def commands() -> list[str]:
+    """The `palace` commands of all shell blocks, comments cut off."""
+    lines = [line.split("  #")[0].strip() for _, body in blocks("sh") for line in body.splitlines()]
+    return sorted({line for line in lines if line.startswith("palace ") and not line.startswith("palace ui")})
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive that the documented commands can be tried on; exports in it stand for the reader's own."""
+    folder = tmp_path_factory.mktemp("docs")
+    export(
+        folder / "home/inbox/a.json",
+        chat("a", "why did the deployment break?", "the disk was full"),
+        chat("b", "数据库怎么选", "看读写比例"),
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(folder / "home"), "ingest"])
+    assert ended.value.code in (0, None)
+    return folder
+
+
+def test_there_are_commands_to_try() -> None:
+    assert len(commands()) >= 8
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_documented_command_runs(command: str, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = shlex.split(command)[1:]
+    if given[0] == "--home":
+        given = given[2:]
+    own = [str(archive / "home/inbox/a.json") if word.startswith("~") else word for word in given]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b""), "utf-8"))
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(archive / "home"), *own])
+    sys.stdout.flush()
+    assert ended.value.code in (0, None)
+
+
+@pytest.mark.parametrize(("page", "body"), blocks("toml"))
+def test_a_documented_setting_is_accepted(page: str, body: str, tmp_path: Path) -> None:
+    assert Settings(home=tmp_path, **tomllib.loads(body))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
