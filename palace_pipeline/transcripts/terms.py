@@ -184,6 +184,8 @@ def _pieces(word: str) -> Generator[tuple[str, int]]:
 def _normalise(text: str) -> tuple[str, list[tuple[int, int]] | None]:
     """Text in compatibility form with simplified characters, and for each character of it the span in `text` that it
     comes from (None: the same place)."""
+    if text.isascii():
+        return text, None
     if unicodedata.is_normalized("NFKC", text):
         return text.translate(_simplified()), None
     pieces: list[str] = []
