@@ -12,7 +12,7 @@ import polars as pl
 from palace_pipeline.metadata import FILES, TABLES, rows_per_day, table_schema
 from palace_pipeline.partitions import span_of
 from palace_pipeline.planner import Range
-from palace_pipeline.settings import SettingsError
+from palace_pipeline.settings import SettingsError, default_home
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.files import DISK_FULL, disk_is_full
@@ -76,7 +76,7 @@ def failure(error: Exception) -> dg.Failure:
         return error
     if isinstance(error, TELLING_ERRORS):
         return dg.Failure(str(error), allow_retries=False)
-    if disk_is_full(error):
+    if disk_is_full(error, default_home()):
         return dg.Failure(DISK_FULL, allow_retries=False)
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
     return dg.Failure(

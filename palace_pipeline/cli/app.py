@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def explain(error: Exception) -> tuple[int, str]:
     """(exit code, one line) for an error. Errors of our own say it themselves; others may quote data, so only their
     type is told."""
-    from palace_pipeline.settings import SettingsError
+    from palace_pipeline.settings import SettingsError, default_home
 
     if isinstance(error, UsageError | SettingsError):
         return USAGE, str(error)
@@ -267,7 +267,7 @@ def explain(error: Exception) -> tuple[int, str]:
 
     if isinstance(error, TELLING):
         return 1, str(error)
-    if disk_is_full(error):
+    if disk_is_full(error, default_home()):
         return 1, DISK_FULL
     if isinstance(error, OSError) and error.filename is not None:
         return 1, f"{error.filename}: {error.strerror}. What was finished before is kept; run the command again."

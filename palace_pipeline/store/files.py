@@ -14,15 +14,23 @@ from pathlib import Path
 TEMPORARY_PREFIX = ".tmp-"
 DISK_FULL = "The disk is full. What was finished before is kept; make room and run: palace ingest"
 
-
-def disk_is_full(error: BaseException) -> bool:
-    """True if an error of the system, of SQLite, DuckDB or Polars says that there is no room left."""
-    return (isinstance(error, OSError) and error.errno == errno.ENOSPC) or any(
-        words in str(error).lower() for words in ("disk is full", "no space left on device")
-    )
-
-
 SYNCS_AT_A_TIME = 16
+_ROOM_BYTES = 256 * 1024
+"""With less than this left on the disk any failure is taken for a lack of room."""
+
+
+def disk_is_full(error: BaseException, folder: Path) -> bool:
+    """True if an error of the system, of SQLite, DuckDB or Polars comes from a lack of room in `folder`.
+
+    Not all of them say so: SQLite calls it a "disk I/O error" when it cannot make its shared memory file.
+    """
+    if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or any(
+        words in str(error).lower() for words in ("disk is full", "no space left on device")
+    ):
+        return True
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free < _ROOM_BYTES
+    return False
 
 
 def make_folder(path: Path, mode: int = 0o700) -> Path:
