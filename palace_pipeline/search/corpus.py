@@ -91,8 +91,8 @@ class CorpusReader:
         chunks = self.lake.read("clean/chunks", [month], columns=_PLACE)
         drawers = self.lake.read("clean/drawers", [month], columns=["drawer_id", "wing", "room"])
         vectors = self.lake.read("clean/vectors", [month], columns=["drawer_id", "model", "vector"])
-        placed = chunks.join(drawers.unique("drawer_id"), on="drawer_id", how="left", maintain_order="left")
-        return _Month(signature, placed, vectors.unique("drawer_id", maintain_order=True))
+        placed = chunks.join(drawers, on="drawer_id", how="left", maintain_order="left")
+        return _Month(signature, placed, vectors)
 
 
 def _stat(lake: Lake, table: str, month: str) -> tuple[int, int] | None:
