@@ -20,7 +20,9 @@ def state(path: Path) -> dict[str, Any]:
     """Store -> content. Equal for two archives that hold the same, whatever happened while they were made."""
     home = Home(load_settings(path))
     return {
-        "pages": {p.relative_to(path).as_posix(): p.read_text("utf-8") for p in sorted((path / "conversations").rglob("*.md"))},
+        "pages": {
+            p.relative_to(path).as_posix(): p.read_text("utf-8") for p in sorted((path / "conversations").rglob("*.md"))
+        },
         **{f"lake {table}": _lake(home, table) for table in LAKE},
         "ledger": _ledger(home),
         "vault": _vault(home),
@@ -42,7 +44,9 @@ def _ledger(home: Home) -> list[tuple[Any, ...]]:
         )
         files = ledger.rows("SELECT path, sha256, status, conversations, messages, skipped FROM files ORDER BY path")
         published = ledger.rows("SELECT * FROM published ORDER BY 1, 2, 3")
-        live = ledger.rows("SELECT provider, conversation_id, record FROM sightings WHERE superseded = 0 ORDER BY 1, 2, 3")
+        live = ledger.rows(
+            "SELECT provider, conversation_id, record FROM sightings WHERE superseded = 0 ORDER BY 1, 2, 3"
+        )
     return [tuple(row) for part in (rows, files, published, live) for row in part]
 
 

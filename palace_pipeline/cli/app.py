@@ -120,11 +120,10 @@ def search(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Questions on stdin, answers on stdout, a line each.")] = False,
 ) -> None:
     """Search by words and by meaning. Each hit: score, date, title, page, verbatim quote."""
-    from palace_pipeline.cli.find import run_search
+    from palace_pipeline.cli.find import Filters, run_search
 
-    filters = {"wing": wing, "room": room, "provider": provider, "role": role}
-    days = {"since": since.date() if since else None, "until": until.date() if until else None}
-    raise typer.Exit(run_search(query, filters, days, limit=limit, as_json=json, lines=jsonl))
+    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
+    raise typer.Exit(run_search(query, only, limit=limit, as_json=json, lines=jsonl))
 
 
 @app.command(rich_help_panel="Find")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any
 
-from palace_pipeline.cli.talk import UsageError, console, out, out_json, say, table
+from rich.text import Text
+
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, say, table
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 
@@ -19,42 +21,71 @@ def _home() -> Home:
     return home
 
 
-def run_search(
-    query: str | None, filters: dict[str, Any], days: dict[str, date | None], *, limit: int, as_json: bool, lines: bool
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What hits must be; days in the display zone, inclusive."""
+
+    wing: str | None = None
+    room: str | None = None
+    provider: str | None = None
+    role: str | None = None
+    since: date | None = None
+    until: date | None = None
+
+
+def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, lines: bool) -> int:
     """Hybrid search. Exit code 0 also when nothing is found: the verdict says so."""
-    from palace_pipeline.search.engine import Searcher
+    from palace_pipeline.search.engine import Searcher, search_lines
 
     home = _home()
     searcher = Searcher(home.path, home.settings)
     if lines:
-        from palace_pipeline.search.engine import search_lines
-
-        search_lines(sys.stdin, sys.stdout, searcher)
-        return 0
+        return NOT_TAKEN if search_lines(sys.stdin, sys.stdout, searcher) else 0
     if query is None:
         raise UsageError('what shall be searched for? For example: palace search "database choice"')
-    result = searcher.search(query, limit=limit, **filters, **days)
+    result = searcher.search(
+        query,
+        # People get one conversation a line: ask for more hits, so that one long talk does not fill the list.
+        limit=limit if as_json else limit * 4,
+        wing=only.wing,
+        room=only.room,
+        provider=only.provider,
+        role=only.role,
+        since=only.since,
+        until=only.until,
+    )
     if as_json:
-        out_json({"query": query, "verdict": result.verdict, "hits": [asdict(hit) for hit in result.hits]})
-        return 0
-    if not result.hits:
-        say(result.tried or "Nothing found.")
+        hits = [asdict(hit) for hit in result.hits]
+        out_json({"query": query, "verdict": result.verdict, "tried": result.tried, "hits": hits})
         return 0
     if result.verdict != "found":
-        say("Nothing that surely matches; nearest:")
-    from rich.text import Text
-
+        say(("Nothing that surely matches. " if result.hits else "Nothing found. ") + result.tried)
     shown = console()
-    for hit in result.hits:
-        shown.print(
-            Text.assemble(
-                (f"{hit.date or 'undated':10}", "cyan"), "  ", (hit.title or "untitled", "bold"), f"  {hit.score:.2f}"
-            )
+    for found in result.by_conversation()[:limit]:
+        best = found.hits[0]
+        head = (
+            (f"{best.date or 'undated':10}", "cyan"),
+            "  ",
+            (found.title or "untitled", "bold"),
+            f"  {best.score:.2f}",
         )
-        shown.print(Text("    " + hit.quote.replace("\n", "\n    ")))
-        shown.print(Text(f"    {hit.page}", "dim"))
+        shown.print(Text.assemble(*head))
+        shown.print(_marked(best.quote, best.marks))
+        more = f"  (+{len(found.hits) - 1} more)" if len(found.hits) > 1 else ""
+        shown.print(Text(f"    {found.page}{more}", "dim"))
     return 0
+
+
+def _marked(quote: str, marks: Sequence[tuple[int, int]]) -> Text:
+    """A quote with its matches in bold, indented."""
+    text = Text(quote)
+    for start, end in marks:
+        text.stylize("bold yellow", start, end)
+    indented = Text()
+    for line in text.split("\n"):
+        indented.append("    ").append_text(line).append("\n")
+    indented.rstrip()
+    return indented
 
 
 def run_stats(*, as_json: bool) -> int:

@@ -55,7 +55,7 @@ def publish_vectors(job: Job) -> Counts:
                             "clean/messages",
                             [month],
                             keys=keys,
-                            columns=["provider", "conversation_id", "seq", "role", "created_at"],
+                            columns=["provider", "conversation_id", "seq", "role", "created_at", "local_time"],
                         ),
                         chunks=lake.read("clean/chunks", [month], keys=keys),
                         filed=lake.read("clean/drawers", [month], keys=keys),
@@ -162,9 +162,9 @@ def _rows(
 ) -> tuple[list[StoredDrawer], list[LexicalRow]]:
     """The rows of both indexes for some conversations of a month."""
     head_of = {(head["provider"], head["conversation_id"]): head for head in heads.iter_rows(named=True)}
-    spoken: dict[Key, dict[int, tuple[str, datetime | None]]] = {}
-    for provider, conversation_id, seq, role, at in messages.iter_rows():
-        spoken.setdefault((provider, conversation_id), {})[seq] = (role, at)
+    spoken: dict[Key, dict[int, tuple[str, datetime | None, str | None]]] = {}
+    for provider, conversation_id, seq, role, at, local in messages.iter_rows():
+        spoken.setdefault((provider, conversation_id), {})[seq] = (role, at, local)
     place_of = {row["drawer_id"]: row for row in filed.iter_rows(named=True)}
     vector_of = dict(zip(vectors["drawer_id"].to_list(), vectors["vector"].to_numpy(), strict=True))
     drawers: list[StoredDrawer] = []
@@ -173,7 +173,8 @@ def _rows(
         key = (chunk["provider"], chunk["conversation_id"])
         head = head_of[key]
         said = [spoken[key][seq] for seq in range(chunk["first_seq"], chunk["last_seq"] + 1) if seq in spoken[key]]
-        times = [at for _, at in said if at is not None]
+        times = [at for _, at, _ in said if at is not None]
+        days = [day for _, at, local in said if (day := _day(at, local)) is not None]
         place = place_of.get(chunk["drawer_id"])
         lexical.append(
             LexicalRow(
@@ -186,10 +187,10 @@ def _rows(
                 wing=place["wing"] if place else "",
                 room=place["room"] if place else "",
                 kind=chunk["kind"],
-                roles=tuple(sorted({role for role, _ in said})),
+                roles=tuple(sorted({role for role, _, _ in said})),
                 day=_number(chunk["day"]),
-                first_day=_number(min(times).date()) if times else None,
-                last_day=_number(max(times).date()) if times else None,
+                first_day=_number(min(days)) if days else None,
+                last_day=_number(max(days)) if days else None,
             )
         )
         if place is None:
@@ -222,6 +223,13 @@ def _stored(
         source_file=head["source_file"] or "",
         filed_at=filed_at(times, chunk["day"]),
     )
+
+
+def _day(at: datetime | None, local_time: str | None) -> date | None:
+    """The UTC day of a message; a naive time counts with its own date."""
+    if at is not None:
+        return at.date()
+    return date.fromisoformat(local_time[:10]) if local_time else None
 
 
 def _number(day: date) -> int:

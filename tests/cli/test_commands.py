@@ -219,7 +219,10 @@ def test_redact_masks_text_and_lines(tmp_path: Path) -> None:
 
 
 def test_classify_lines() -> None:
-    asked = [{"id": 1, "text": "The deploy fails with exit code 137, what is wrong?"}, {"id": 2, "text": "红烧肉怎么做？"}]
+    asked = [
+        {"id": 1, "text": "The deploy fails with exit code 137, what is wrong?"},
+        {"id": 2, "text": "红烧肉怎么做？"},
+    ]
     result = in_a_process("classify", "--jsonl", stdin="".join(json.dumps(a) + "\n" for a in asked))
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [a["id"] for a in answers] == [1, 2]
@@ -231,7 +234,8 @@ def test_classify_lines() -> None:
 
 def test_version_and_help_are_quick_to_load() -> None:
     assert in_a_process("--version").stdout.strip() == f"palace {__version__}"
-    code = "import sys, palace_pipeline.cli; print([m for m in ('dagster', 'chromadb', 'duckdb', 'onnxruntime', 'polars') if m in sys.modules])"
+    heavy = ("dagster", "chromadb", "duckdb", "onnxruntime", "polars")
+    code = f"import sys, palace_pipeline.cli; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
     assert "palace_pipeline" not in in_a_process("--help").stderr

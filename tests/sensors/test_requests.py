@@ -1,5 +1,6 @@
 """What a look at the folders leads to: pure, so every case is a line."""
 
+import itertools
 import json
 
 from palace_pipeline.exports.scan import Missing, Seen
@@ -60,7 +61,7 @@ def test_a_file_that_always_fails_is_tried_again_ever_more_seldom() -> None:
             times.append(now)
             cursor = request.cursor
         now += 20
-    pauses = [b - a for a, b in zip(times, times[1:], strict=False)]
+    pauses = [b - a for a, b in itertools.pairwise(times)]
     assert len(keys) == 5  # a run key is never used twice: Dagster would ignore it for ever
     assert pauses == sorted(pauses)
     assert pauses[0] >= FIRST_RETRY_SECONDS

@@ -23,7 +23,9 @@ def test_a_full_disk_is_named_and_loses_nothing(tmp_path: Path, fixtures: Path, 
     sources = [str(fixtures / "exports" / name) for name in ("01-chatgpt-basic", "08-claude-ai-export")]
     small = tmp_path / "small"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(small)], check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(small)], check=False
+    ).returncode:
         pytest.skip("this system does not let us mount")
     try:
         full = run(small / "home", "ingest", *sources)

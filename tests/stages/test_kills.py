@@ -22,7 +22,11 @@ def palace(home: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.slow
 def test_an_ingest_killed_at_random_moments_ends_as_one_that_was_not(tmp_path: Path, fixtures: Path) -> None:
-    sources = [str(path) for path in sorted((fixtures / "exports").iterdir()) if path.name[:2] in ("01", "08", "11", "16", "35")]
+    sources = [
+        str(path)
+        for path in sorted((fixtures / "exports").iterdir())
+        if path.name[:2] in ("01", "08", "11", "16", "35")
+    ]
     quiet = palace(tmp_path / "quiet", "ingest", *sources)
     started = time.monotonic()
     out, err = quiet.communicate(timeout=600)

@@ -73,7 +73,11 @@ def secret() -> str:
 
 
 def test_every_stage_agrees_and_a_second_run_has_nothing_to_do(home: Home, tmp_path: Path) -> None:
-    file = export(tmp_path / "in/a.json", chat("a", "why?", "because"), chat("b", "数据库怎么选？", "先看读写比例。", start=START + DAY))
+    file = export(
+        tmp_path / "in/a.json",
+        chat("a", "why?", "because"),
+        chat("b", "数据库怎么选？", "先看读写比例。", start=START + DAY),
+    )
     counts = take(home, file)
     assert counts["write_pages"]["pages"] == 2
     assert counts["publish_vectors"]["missing"] == 0
@@ -124,7 +128,9 @@ def test_a_secret_is_in_no_store_but_vault_and_raw_lake(home: Home, tmp_path: Pa
             assert token.encode() not in path.read_bytes(), inside
 
 
-def test_what_the_scan_still_finds_is_withheld_whole(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_scan_still_finds_is_withheld_whole(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from palace_pipeline.redaction.funnel import Funnel, Leak
 
     original = Funnel.scan_published
@@ -189,4 +195,3 @@ def test_deleted_indexes_come_back(home: Home, tmp_path: Path) -> None:
     reader = open_reader(home.path / "lexical")
     assert reader is not None
     assert reader.count() == 2
-

@@ -1,6 +1,5 @@
 """One writer per home, whoever it is."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -93,4 +92,4 @@ def test_another_thread_of_the_process_waits(tmp_path: Path) -> None:
 
 def test_the_lock_file_is_the_owners_alone(tmp_path: Path) -> None:
     with writer(tmp_path / "home"):
-        assert os.stat(tmp_path / "home/.lock").st_mode & 0o777 == 0o600
+        assert (tmp_path / "home/.lock").stat().st_mode & 0o777 == 0o600
