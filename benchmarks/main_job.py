@@ -114,8 +114,10 @@ def stages(home_folder: Path, exports: Path) -> dict[str, Callable[[], Mapping[s
             for span in spans:
                 for name, count in stage(Job(home, span, recipes, "benchmark")).items():
                     total[name] = total.get(name, 0) + count
-                if stage is publish_tables and (wrong := audit(home, span)):
-                    raise SystemExit(f"the counts do not add up: {wrong}")
+                if stage is publish_tables:
+                    total["differences of the check"] = total.get("differences of the check", 0) + len(
+                        audit(home, span)
+                    )
             return total
 
         return work
@@ -203,10 +205,9 @@ def measure_command(command: Sequence[str], **variables: str) -> tuple[Cost, str
     return Cost(usage.ru_utime + usage.ru_stime, wall, peak / 1e6), told
 
 
-def palace(home: Path, *words: str) -> Cost:
+def palace(home: Path, *words: str) -> tuple[Cost, str]:
     """A command of Palace as a person calls it."""
-    cost, _ = measure_command([sys.executable, "-m", "palace_pipeline.cli", "--home", str(home), *words])
-    return cost
+    return measure_command([sys.executable, "-m", "palace_pipeline.cli", "--home", str(home), *words])
 
 
 def median(runs: Sequence[Cost]) -> Cost:
@@ -257,13 +258,13 @@ def report_commands(folder: Path, exports: Path, messages: int, stages_cpu: floa
     """Table of whole commands: the ingest, one that has nothing to do, the status."""
     home = folder / "whole"
     header("command", "what")
-    whole = palace(home, "ingest", str(exports))
+    whole, _ = palace(home, "ingest", str(exports))
     beside = f"{whole.cpu - stages_cpu:.1f} CPU s beside the stages: start, libraries, Dagster"
     show("palace ingest", whole, messages, beside)
     again, status = list[Cost](), list[Cost]()
     for _ in range(REPEATS):
-        again.append(palace(home, "ingest", str(exports)))
-        status.append(palace(home, "status"))
+        again.append(palace(home, "ingest", str(exports))[0])
+        status.append(palace(home, "status")[0])
     show("palace ingest again", median(again), note=f"starts no run; median of {REPEATS}")
     show("palace status", median(status), note=f"median of {REPEATS}")
     beyond = median(again).cpu - median(status).cpu
@@ -281,21 +282,24 @@ def report_comparison(folder: Path, files: Sequence[Path], venv: Path, minilm: P
     model = user / MINILM.relative_to("~")
     model.parent.mkdir(parents=True)
     model.symlink_to(minilm.expanduser().resolve(), target_is_directory=True)
-    ours, theirs, told = list[Cost](), list[Cost](), ""
+    ours, theirs = list[Cost](), list[Cost]()
+    receipt, told = "", ""
     for turn in range(ROUNDS):
-        ours.append(palace(folder / f"ours-{turn}", "ingest", str(some)))
+        cost, receipt = palace(folder / f"ours-{turn}", "ingest", str(some))
+        ours.append(cost)
         command = [str(venv / "bin" / "mempalace"), "--palace", str(folder / f"mempalace-{turn}")]
         command += ["mine", str(some / "projects"), "--mode", "convos", "--direct"]
         # A home of its own: nothing of the user's is read or changed. No PYTHONPATH, which would bring in our libraries.
         cost, told = measure_command(command, HOME=str(user), PYTHONPATH="", XDG_CACHE_HOME=str(user / ".cache"))
         theirs.append(cost)
-    filed = re.search(r"Drawers filed: (\d+)", told)
-    taken = re.search(r"Files processed: (\d+)", told)
     name = subprocess.run([venv / "bin" / "mempalace", "--version"], stdout=subprocess.PIPE, text=True, check=True)
     header(f"the same {len(files)} sessions", "what")
-    show("palace ingest", mean(ours), messages, f"{mean(ours).cpu / len(files):.2f} CPU s per session")
-    note = f"{mean(theirs).cpu / len(files):.2f} CPU s per session; {taken and taken[1]} files, {filed and filed[1]} drawers"
-    show(f"{name.stdout.strip()}, mine --mode convos", mean(theirs), messages, note)
+    for title, costs, drawers in (
+        ("palace ingest", ours, re.search(r"(\d+) drawers", receipt)),
+        (f"{name.stdout.strip()}, mine --mode convos", theirs, re.search(r"Drawers filed: (\d+)", told)),
+    ):
+        note = f"{mean(costs).cpu / len(files):.2f} CPU s per session, {drawers[1] if drawers else '?'} drawers"
+        show(title, mean(costs), messages, note)
     print(f"\nRatio of the CPU seconds, ours to theirs: {mean(ours).cpu / mean(theirs).cpu:.2f}", flush=True)
 
 
