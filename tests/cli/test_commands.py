@@ -2,9 +2,11 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +45,29 @@ def palace(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     return run
 
 
-@pytest.fixture
-def archive(palace: Run, tmp_path: Path) -> Path:
-    """A small archive: two conversations on two days."""
-    file = export(
-        tmp_path / "in/conversations.json",
+def small_export(folder: Path) -> Path:
+    """Two conversations on two days."""
+    return export(
+        folder / "in/conversations.json",
         chat("a", "Why did the lighthouse go dark?", "The generator ran out of diesel at three."),
         chat("b", "数据库怎么选？", "先看读写比例，再看团队熟悉什么。", start=START + 86_400),
     )
-    assert palace("ingest", str(file)).code == 0
-    return file
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a small archive that is made once; tests that use it leave it as it is."""
+    folder = tmp_path_factory.mktemp("archive")
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(folder / "home"), "ingest", str(small_export(folder))])
+    assert ended.value.code == 0
+    return folder / "home"
+
+
+@pytest.fixture
+def archive(built: Path, palace: Run) -> Run:
+    """`palace` on the archive that is made once."""
+    return partial(palace, home=built)
 
 
 # --- the main job -----------------------------------------------------------------------------------------------------
@@ -101,13 +116,13 @@ def test_the_inbox_is_what_is_read_without_a_path(palace: Run, tmp_path: Path) -
     assert palace("ingest", "--json").json["conversations"]["new"] == 1
 
 
-def test_a_backfill_makes_the_same_days_again(palace: Run, archive: Path, tmp_path: Path) -> None:
-    pages = {p: p.read_bytes() for p in (tmp_path / "home/conversations").rglob("*.md")}
-    result = palace("backfill", "--from", "2024-05-03", "--to", "2024-05-03", "--json")
+def test_a_backfill_makes_the_same_days_again(archive: Run, built: Path) -> None:
+    pages = {p: p.read_bytes() for p in (built / "conversations").rglob("*.md")}
+    result = archive("backfill", "--from", "2024-05-03", "--to", "2024-05-03", "--json")
     assert result.code == 0
     assert result.json["pages"] == 1
-    assert {p: p.read_bytes() for p in (tmp_path / "home/conversations").rglob("*.md")} == pages
-    assert palace("backfill", "--from", "2024-05-04", "--to", "2024-05-03").code == 2
+    assert {p: p.read_bytes() for p in (built / "conversations").rglob("*.md")} == pages
+    assert archive("backfill", "--from", "2024-05-04", "--to", "2024-05-03").code == 2
 
 
 def test_a_typo_in_the_settings_stops_before_anything_is_written(palace: Run, tmp_path: Path) -> None:
@@ -127,46 +142,47 @@ def test_a_typo_in_the_settings_stops_before_anything_is_written(palace: Run, tm
     ("query", "expected"),
     [("lighthouse dark", "Chat a"), ("数据库", "Chat b"), ("generator diesel", "Chat a")],
 )
-def test_search_finds_in_both_languages(palace: Run, archive: Path, query: str, expected: str) -> None:
-    found = palace("search", query, "--json").json
+def test_search_finds_in_both_languages(archive: Run, query: str, expected: str) -> None:
+    found = archive("search", query, "--json").json
     assert found["query"] == query
     assert found["verdict"] == "found"
     best = found["hits"][0]
     assert best["title"] == expected
     assert {"provider", "conversation_id", "message_index", "score", "date", "page", "quote"} <= set(best)
-    assert expected in palace("search", query).out
+    assert expected in archive("search", query).out
 
 
-def test_search_lines_answer_each_question(palace: Run, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_lines_answer_each_question(archive: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = '{"id": "q1", "query": "lighthouse", "limit": 5}\n{"id": "q2", "query": "数据库", "limit": 5}\n'
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode()), "utf-8"))
-    answers = [json.loads(line) for line in palace("search", "--jsonl").out.splitlines()]
+    answers = [json.loads(line) for line in archive("search", "--jsonl").out.splitlines()]
     assert [a["id"] for a in answers] == ["q1", "q2"]
     assert [a["hits"][0]["conversation_id"] for a in answers] == ["a", "b"]
 
 
-def test_sql_answers_as_a_table_and_as_json(palace: Run, archive: Path) -> None:
+def test_sql_answers_as_a_table_and_as_json(archive: Run) -> None:
     query = "select provider, count(*) as n from conversations group by all"
-    assert palace("sql", query, "--json").json == [{"provider": "chatgpt", "n": 2}]
-    assert palace("sql", query).out == "provider\tn\nchatgpt\t2\n"
+    assert archive("sql", query, "--json").json == [{"provider": "chatgpt", "n": 2}]
+    assert archive("sql", query).out == "provider\tn\nchatgpt\t2\n"
 
 
 @pytest.mark.parametrize("query", ["delete from messages", "select * from read_text('/etc/hostname')", "selekt 1"])
-def test_sql_only_reads_the_archive(palace: Run, archive: Path, query: str) -> None:
-    assert palace("sql", query).code == 2
+def test_sql_only_reads_the_archive(archive: Run, query: str) -> None:
+    assert archive("sql", query).code == 2
 
 
-def test_status_stats_and_doctor_of_a_healthy_archive(palace: Run, archive: Path) -> None:
-    status = palace("status", "--json").json
+def test_status_stats_and_doctor_of_a_healthy_archive(archive: Run) -> None:
+    status = archive("status", "--json").json
     assert (status["conversations"], status["messages"], status["days_with_work"]) == (2, 4, 0)
-    assert palace("stats").code == 0
-    assert palace("stats", "--json").json
-    doctor = palace("doctor", "--json")
+    assert archive("stats").code == 0
+    assert archive("stats", "--json").json
+    doctor = archive("doctor", "--json")
     assert doctor.code == 0
     assert {finding["level"] for finding in doctor.json["findings"]} == {"ok"}
 
 
-def test_doctor_says_what_is_wrong_and_what_mends_it(palace: Run, archive: Path, tmp_path: Path) -> None:
+def test_doctor_says_what_is_wrong_and_what_mends_it(palace: Run, built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "home")
     (tmp_path / "home/lake/clean/chunks/2024-05.parquet").write_bytes(b"PAR1")
     result = palace("doctor")
     assert result.code == 1
@@ -259,16 +275,16 @@ def test_wrong_usage_is_two(palace: Run) -> None:
     assert palace("--home").code == 2
 
 
-def test_two_homes_never_mix(palace: Run, archive: Path, tmp_path: Path) -> None:
+def test_two_homes_never_mix(palace: Run, archive: Run, tmp_path: Path) -> None:
     other = export(tmp_path / "in/other.json", chat("c", "only here"))
     assert palace("ingest", str(other), home=tmp_path / "second").code == 0
-    assert palace("sql", "select count(*) n from conversations", "--json").json == [{"n": 2}]
+    assert archive("sql", "select count(*) n from conversations", "--json").json == [{"n": 2}]
     assert palace("sql", "select count(*) n from conversations", "--json", home=tmp_path / "second").json == [{"n": 1}]
 
 
-def test_no_chat_text_reaches_dagsters_storage(palace: Run, archive: Path, tmp_path: Path) -> None:
+def test_no_chat_text_reaches_dagsters_storage(built: Path) -> None:
     marks = [b"generator ran out", "读写比例".encode(), "读写比例".encode("unicode-escape"), b"Chat a"]
-    for path in (tmp_path / "home/dagster").rglob("*"):
+    for path in (built / "dagster").rglob("*"):
         if path.is_file():
             data = path.read_bytes()
             assert not [mark for mark in marks if mark in data], path.name

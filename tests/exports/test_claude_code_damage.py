@@ -63,7 +63,7 @@ def test_lone_surrogates_and_nul_become_valid_text():
     (conversation,), _ = read([READER], {FILE: lines(escaped, tool)}, FILE)
     assert [m.text for m in conversation.messages] == [
         "bytes: \ufffd and nul: .",
-        'text: \ufffd\ndeep: {"a": "\ufffd"}',
+        'text: \ufffd\ndeep: {"a":"\ufffd"}',
     ]
     orjson.loads(to_record(conversation))
 
