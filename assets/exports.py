@@ -24,7 +24,6 @@ class ExportsConfig(dg.Config):
     group_name="ingest",
     kinds={"python", "sqlite"},
     owners=OWNERS,
-    pool="palace_home",
     description=(
         "Finds new and changed files in the export folders, keeps their bytes in the vault, detects the format and reads "
         "each once as a stream. The ledger then knows every conversation, in every form it was seen, and its day."

@@ -26,7 +26,6 @@ from palace_pipeline.transcripts.page import PAGE_RECIPE
     group_name="palace",
     kinds={"python", "parquet"},
     owners=OWNERS,
-    pool="palace_home",
     code_version=CHUNK_RECIPE,
     metadata={
         "dagster/column_schema": table_schema(CHUNKS),
@@ -51,7 +50,6 @@ def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -
     group_name="palace",
     kinds={"python", "parquet", "onnx"},
     owners=OWNERS,
-    pool="palace_home",
     code_version=ROOMS_RECIPE,
     metadata={
         "dagster/column_schema": table_schema(DRAWERS),
@@ -73,7 +71,6 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
     group_name="palace",
     kinds={"markdown"},
     owners=OWNERS,
-    pool="palace_home",
     code_version=PAGE_RECIPE,
     check_specs=[
         dg.AssetCheckSpec(
@@ -114,7 +111,6 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
     group_name="palace",
     kinds={"chroma", "tantivy", "parquet"},
     owners=OWNERS,
-    pool="palace_home",
     code_version=VECTORS_RECIPE,
     metadata={
         "dagster/column_schema": table_schema(VECTORS),

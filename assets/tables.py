@@ -21,7 +21,6 @@ from palace_pipeline.trends import plots_as_markdown
     group_name="tables",
     kinds={"duckdb"},
     owners=OWNERS,
-    pool="palace_home",
     code_version=TABLES_RECIPE,
     check_specs=[
         dg.AssetCheckSpec(
@@ -61,7 +60,6 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     group_name="tables",
     kinds={"duckdb"},
     owners=OWNERS,
-    pool="palace_home",
     description="Trends as views in `palace.duckdb`: by day, week and month, provider, room, wing and model; hours, streaks, gaps.",
 )
 def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:

@@ -21,7 +21,6 @@ from palace_pipeline.transcripts.merge import MERGE_RECIPE
     group_name="transcripts",
     kinds={"python", "parquet"},
     owners=OWNERS,
-    pool="palace_home",
     code_version=MERGE_RECIPE,
     metadata={"dagster/column_schema": table_schema(MESSAGES)},
     description=(
@@ -43,7 +42,6 @@ def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceReso
     group_name="transcripts",
     kinds={"python", "parquet"},
     owners=OWNERS,
-    pool="palace_home",
     code_version=ENGINE_RECIPE,
     metadata={
         "dagster/column_schema": table_schema(MESSAGES),

@@ -6,7 +6,7 @@ Imported only when there is work: Dagster costs a second to load.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,14 @@ from palace_pipeline.settings import Settings
 from palace_pipeline.store.home import Home
 
 DAILY_KEYS = sorted(set(defs.resolve_all_asset_keys()) - {dg.AssetKey("raw_exports"), dg.AssetKey("palace_stats")})
+STARTED_BY, COMMAND_LINE = "palace/started_by", "command line"
+UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -61,7 +69,7 @@ def _execute(
     run = defs.resolve_job_def(job).execute_in_process(
         run_config={**config, **_QUIET},
         instance=_instance(str(home.dagster)),
-        tags=tags,
+        tags={**tags, STARTED_BY: COMMAND_LINE},
         asset_selection=selection,
         raise_on_error=False,
     )
@@ -71,8 +79,29 @@ def _execute(
 
 @lru_cache(maxsize=1)
 def _instance(folder: str) -> dg.DagsterInstance:
-    """The instance in DAGSTER_HOME `folder`. Opening it checks its databases, which costs a third of a run: once is enough."""
-    return dg.DagsterInstance.from_config(folder)
+    """The instance in DAGSTER_HOME `folder`. Opening it checks its databases, which costs a third of a run: once is enough.
+
+    The caller holds the home's lock, and every run of the command line holds it from beginning to end: those that still
+    count as running were killed.
+    """
+    instance = dg.DagsterInstance.from_config(folder)
+    end_dead_runs(instance, {STARTED_BY: COMMAND_LINE})
+    return instance
+
+
+def end_dead_runs(instance: dg.DagsterInstance, tags: Mapping[str, str] | None = None) -> int:
+    """Mark runs as failed whose process is gone; returns how many. Dagster would wait for them for ever."""
+    dead = instance.get_runs(dg.RunsFilter(tags=dict(tags or {}), statuses=UNFINISHED))
+    for run in dead:
+        instance.report_run_failed(run, "the process of this run was killed; the next run goes on from where it stood")
+    return len(dead)
+
+
+def end_runs_of_a_dead_ui(home: Home) -> int:
+    """At the start of `palace ui`, when no other is alive: what the last one left running will not end by itself."""
+    os.environ.update(environment(home.settings))
+    with dg.DagsterInstance.from_config(str(home.dagster)) as instance:
+        return end_dead_runs(instance)
 
 
 def _reason(run: dg.ExecuteInProcessResult) -> str:

@@ -62,8 +62,13 @@ def request_for(found: Sequence[Seen | Missing], known: Mapping[str, Known], cur
 
 
 def busy(context: dg.SensorEvaluationContext, job: str) -> bool:
-    """True while a run of the job is queued or running."""
-    return bool(context.instance.get_run_records(dg.RunsFilter(job_name=job, statuses=IN_FLIGHT), limit=1))
+    """True while a run of the job that the daemon started is queued or running.
+
+    Runs of the command line do not count: the home's lock keeps them apart from ours, and one that was killed would
+    count as running until somebody cleans up.
+    """
+    runs = context.instance.get_runs(dg.RunsFilter(job_name=job, statuses=IN_FLIGHT))
+    return any("palace/started_by" not in run.tags for run in runs)
 
 
 @dg.sensor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import sys
@@ -232,12 +233,18 @@ def run_doctor(*, as_json: bool) -> int:
 
 
 def run_ui(port: int) -> None:
-    """Hand the process over to `dagster dev` on this home; it does not come back."""
-    from palace_pipeline.runner import environment
+    """Hand the process over to `dagster dev` on this home; it does not come back. One UI a home."""
+    from palace_pipeline.runner import end_runs_of_a_dead_ui, environment
 
     home = open_home()
     with home.writing():
-        pass  # makes the home if this is the first thing a person does
+        alone = os.open(home.dagster / ".ui.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HomeBusy(f"palace ui is already running on {home.path}.") from None
+        os.set_inheritable(alone, True)  # it is held as long as the UI lives, and dropped by the system however it ends
+        end_runs_of_a_dead_ui(home)
     say(f"Dagster on http://127.0.0.1:{port} for {home.path} (stop with Ctrl-C)")
     os.environ.update(environment(home.settings))
     os.chdir(home.dagster)

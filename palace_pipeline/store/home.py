@@ -29,12 +29,8 @@ nux:
 concurrency:
   runs:
     max_concurrent_runs: 1
-  pools:
-    default_limit: 1
-    granularity: op
 run_monitoring:
   enabled: true
-  free_slots_after_run_end_seconds: 300
 sensors:
   use_threads: false
 """
