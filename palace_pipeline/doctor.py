@@ -85,19 +85,10 @@ def _lake(home: Home) -> Iterator[Finding]:
                 home.lake.read(table, [month], columns=["day"])
             except LakeDamaged as error:
                 broken += 1
-                yield Finding(
-                    "wrong",
-                    str(error).split(" Its rows")[0],
-                    f"delete {home.lake.path(table, month)}, then: palace backfill --from {month}-01 --to {_end(month)}",
-                )
+                what, _, mend = str(error).partition(" Delete it; ")
+                yield Finding("wrong", what, f"delete it; {mend}")
     if not broken:
         yield Finding("ok", "every month file of the lake can be read")
-
-
-def _end(month: str) -> str:
-    year, number = int(month[:4]), int(month[5:])
-    following = date(year + number // 12, number % 12 + 1, 1)
-    return date.fromordinal(following.toordinal() - 1).isoformat()
 
 
 def _tables(home: Home) -> Iterator[Finding]:

@@ -60,6 +60,7 @@ class Range:
         return self.first <= day <= self.last
 
 
+_COLUMNS = "provider, conversation_id, day, dated, messages, superseded_by, status, built_day, page"
 _STALE = " OR ".join(f"{stage}_in IS NOT ({EXPECTED[stage]})" for stage in STAGES)
 
 
@@ -95,7 +96,7 @@ def due(ledger: Ledger, stage: str, span: Range, recipes: Recipes, *, force: boo
     """
     condition = "1" if force else f"{stage}_in IS NOT ({EXPECTED[stage]})"
     return ledger.rows(
-        f"SELECT *, {EXPECTED[stage]} AS made_from FROM conversations "
+        f"SELECT {_COLUMNS}, {EXPECTED[stage]} AS made_from FROM conversations "
         f"WHERE day BETWEEN :first AND :last AND ({condition}) AND ({EXPECTED[stage]}) IS NOT NULL "
         "ORDER BY day, provider, conversation_id",
         {**asdict(recipes), "first": span.first.isoformat(), "last": span.last.isoformat()},  # pyright: ignore[reportArgumentType]

@@ -15,7 +15,7 @@ import dagster as dg
 from palace_pipeline.definitions import defs
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range
-from palace_pipeline.settings import Settings
+from palace_pipeline.settings import environment
 from palace_pipeline.store.home import Home
 
 DAILY_KEYS = sorted(set(defs.resolve_all_asset_keys()) - {dg.AssetKey("raw_exports"), dg.AssetKey("palace_stats")})
@@ -32,17 +32,6 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 class RunFailed(RuntimeError):
     """A run did not end well; the text says which step and why, without data."""
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """Variables that Dagster's processes need to work on a home and to keep everything at home."""
-    return {
-        "PALACE_HOME": str(settings.home),
-        "PALACE_START": settings.start.isoformat(),
-        "DAGSTER_HOME": str(settings.home / "dagster"),
-        "DAGSTER_DISABLE_TELEMETRY": "1",
-        "ANONYMIZED_TELEMETRY": "False",
-    }
 
 
 def read_exports(home: Home, paths: Sequence[str], batch: str, limit: int | None = None) -> None:

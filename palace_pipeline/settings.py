@@ -142,6 +142,20 @@ def _system_zone() -> tzinfo:
         return datetime.now(UTC).astimezone().tzinfo or UTC
 
 
+def environment(settings: Settings) -> dict[str, str]:
+    """Variables that Dagster's processes need to work on a home, and to keep everything at home.
+
+    `PALACE_START` has to be set before the definitions are loaded, since they read no file.
+    """
+    return {
+        "PALACE_HOME": str(settings.home),
+        "PALACE_START": settings.start.isoformat(),
+        "DAGSTER_HOME": str(settings.home / "dagster"),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+        "ANONYMIZED_TELEMETRY": "False",
+    }
+
+
 def default_home() -> Path:
     """`PALACE_HOME`, else `~/palace`."""
     return Path(os.environ.get("PALACE_HOME") or "~/palace").expanduser()

@@ -2,20 +2,25 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import dagster as dg
 
 from assets.jobs import build_days, read_exports, refresh_stats
 from assets.running import BATCH_TAG, PLANNED_TAG
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, fingerprint, has_settled, scan
+from palace_pipeline.ingest.run import current_in
+from palace_pipeline.model import short_hash
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.resources import PalaceResource
+from palace_pipeline.stages.missing import mark_missing
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home
+from palace_pipeline.store.lock import HomeBusy
 
 IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
@@ -37,25 +42,35 @@ class Request:
     reason: str | None = None
 
 
-def request_for(found: Sequence[Seen | Missing], known: Mapping[str, Known], cursor: str | None, now: float) -> Request:
+def request_for(
+    found: Sequence[Seen | Missing],
+    known: Mapping[str, Known],
+    cursor: str | None,
+    now: float,
+    is_current: Callable[[Known], bool] = lambda _known: True,
+) -> Request:
     """What a look at the folders leads to. Pure: everything it knows is handed in.
 
     A set of settled new files is asked for once; if it is still new after its run (the run failed), again with a
     growing pause, so that a file that always fails costs little. A folder that is not there is a reason, not an empty
     folder.
     """
-    state = json.loads(cursor) if cursor else {}
     missing = [item.path for item in found if isinstance(item, Missing)]
-    fresh = changes(found, known)
+    fresh = changes(found, known, is_current)
     settled = [seen for seen in fresh if has_settled(seen, now)]
     if not settled:
         waiting = f"{len(fresh)} file(s) are still being written" if fresh else "nothing new"
         gone = f"; not there: {', '.join(missing)}" if missing else ""
         return Request(cursor or "", reason=waiting + gone)
-    key = fingerprint(settled)
+    return retried(fingerprint(settled), f"the same {len(settled)} file(s)", cursor, now)
+
+
+def retried(key: str, what: str, cursor: str | None, now: float) -> Request:
+    """Ask for work once; for the same work again only after a pause that grows with every failure."""
+    state = json.loads(cursor) if cursor else {}
     attempt = state.get("attempt", 0) + 1 if state.get("key") == key else 1
     if attempt > 1 and now < state.get("not_before", 0):
-        return Request(cursor or "", reason=f"the same {len(settled)} file(s) failed {attempt - 1} time(s); waiting")
+        return Request(cursor or "", reason=f"{what} failed {attempt - 1} time(s); waiting")
     pause = min(FIRST_RETRY_SECONDS * 2 ** (attempt - 1), LAST_RETRY_SECONDS)
     state = {"key": key, "attempt": attempt, "not_before": round(now + pause)}
     return Request(json.dumps(state), run_key=f"{key}-{attempt}")
@@ -86,18 +101,19 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
     if home.exists:
         with home.ledger() as ledger:
             known = ledger.known_files()
-    request = request_for(list(scan(home.settings.folders)), known, context.cursor, time.time())
+    current = partial(current_in, home.settings)
+    request = request_for(list(scan(home.settings.folders)), known, context.cursor, time.time(), current)
     if request.run_key is None:
         return dg.SkipReason(request.reason)
     return dg.SensorResult(run_requests=[dg.RunRequest(run_key=request.run_key)], cursor=request.cursor)
 
 
-def requests_for(spans: Sequence[Range], batch: str) -> list[dg.RunRequest]:
+def requests_for(spans: Sequence[Range], batch: str, run_key: str) -> list[dg.RunRequest]:
     """One run for each range of days that has work."""
     return [
         dg.RunRequest(
             job_name=build_days.name,
-            run_key=f"{batch}-{span.first}-{span.last}",
+            run_key=f"{run_key}-{span.first}-{span.last}",
             tags={**range_tags(span), BATCH_TAG: batch, PLANNED_TAG: "true"},
         )
         for span in spans
@@ -115,14 +131,27 @@ def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) ->
     home: Home = palace.open()
     if not home.exists:
         return dg.SkipReason("no archive yet")
-    if busy(context, build_days.name) or busy(context, read_exports.name):
+    if any(busy(context, job.name) for job in (build_days, read_exports, refresh_stats)):
         return dg.SkipReason("work is under way")
+    try:
+        with home.writing(wait_seconds=0), home.ledger() as ledger:
+            mark_missing(home, ledger)
+    except HomeBusy:
+        return dg.SkipReason("another process is writing to the archive")
     with home.ledger() as ledger:
-        spans = plan(ledger, recipes_of(home))
+        recipes = recipes_of(home)
+        spans = plan(ledger, recipes)
         waiting = exports_waiting(ledger)
-    batch = f"watch-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
-    if not spans and waiting:
-        return dg.SensorResult(run_requests=[dg.RunRequest(job_name=refresh_stats.name, tags={BATCH_TAG: batch})])
-    if not spans:
+        state = ledger.one("SELECT count(*) AS n FROM stage_log WHERE stage = 'raw_exports'")
+    if not spans and not waiting:
         return dg.SkipReason("every day is up to date")
-    return dg.SensorResult(run_requests=requests_for(spans, batch))
+    # The same days under the same recipes after the same reading: the last run of them failed.
+    key = short_hash(*map(repr, spans), repr(recipes), str(state["n"] if state else 0))
+    request = retried(key, "the same day(s)", context.cursor, time.time())
+    if request.run_key is None:
+        return dg.SkipReason(request.reason)
+    batch = f"watch-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+    runs = requests_for(spans, batch, request.run_key) or [
+        dg.RunRequest(job_name=refresh_stats.name, run_key=request.run_key, tags={BATCH_TAG: batch})
+    ]
+    return dg.SensorResult(run_requests=runs, cursor=request.cursor)

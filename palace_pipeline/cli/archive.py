@@ -15,7 +15,8 @@ from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progr
 from palace_pipeline.exports.scan import Missing, scan
 from palace_pipeline.ingest import ingest, needs_reading
 from palace_pipeline.planner import Range, plan
-from palace_pipeline.settings import load_settings
+from palace_pipeline.settings import environment, load_settings
+from palace_pipeline.stages.missing import mark_missing
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home, HomeTooNew
@@ -70,9 +71,10 @@ def run_ingest(paths: Sequence[Path], *, dry_run: bool, limit: int | None, as_js
 def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict[str, Any], list[str]]:
     """Read, plan, build; returns the receipt and what failed. Starts no run when there is nothing to do."""
     batch, failures = new_batch(), list[str]()
+    os.environ.update(environment(home.settings))  # before Dagster is loaded: the first partition is in it
     found = list(scan(paths or home.settings.folders))
     with home.ledger() as ledger:
-        reading = needs_reading(ledger, found)
+        reading = needs_reading(ledger, home.settings, found)
     if reading:
         from palace_pipeline import runner
 
@@ -95,6 +97,8 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
 
 def build(home: Home, batch: str, failures: list[str]) -> None:
     """Run the planner's ranges until nothing is left; a range that fails does not keep the others from being built."""
+    with home.ledger() as ledger:
+        mark_missing(home, ledger)
     for _ in range(ROUNDS):
         with home.ledger() as ledger:
             spans = plan(ledger, recipes_of(home))
@@ -117,6 +121,7 @@ def run_backfill(first: date, last: date, *, as_json: bool) -> int:
     if last < first:
         raise UsageError("--to lies before --from")
     home = open_home(must_exist=True)
+    os.environ.update(environment(home.settings))
     from palace_pipeline import runner
 
     batch, failures = new_batch(), list[str]()
@@ -138,7 +143,9 @@ def run_backfill(first: date, last: date, *, as_json: bool) -> int:
     if as_json:
         out_json(receipt)
     else:
-        out(f"{len(days)} days made again, {receipt['pages']} pages, {receipt['drawers']} drawers.")
+        out(
+            f"{receipt['days']} of {len(days)} day(s) made again, {receipt['pages']} pages, {receipt['drawers']} drawers."
+        )
     for failure in failures:
         say(f"failed: {failure}")
     return NOT_TAKEN if failures else 0
@@ -234,7 +241,7 @@ def run_doctor(*, as_json: bool) -> int:
 
 def run_ui(port: int) -> None:
     """Hand the process over to `dagster dev` on this home; it does not come back. One UI a home."""
-    from palace_pipeline.runner import end_runs_of_a_dead_ui, environment
+    from palace_pipeline.runner import end_runs_of_a_dead_ui
 
     home = open_home()
     with home.writing():
@@ -245,7 +252,8 @@ def run_ui(port: int) -> None:
             raise HomeBusy(f"palace ui is already running on {home.path}.") from None
         os.set_inheritable(alone, True)  # it is held as long as the UI lives, and dropped by the system however it ends
         end_runs_of_a_dead_ui(home)
-    say(f"Dagster on http://127.0.0.1:{port} for {home.path} (stop with Ctrl-C)")
+    say(f"Starting Dagster on http://127.0.0.1:{port} for {home.path}; ready in half a minute, stop with Ctrl-C")
+    os.environ["PYTHONWARNINGS"] = "ignore:Function `dev_command` is superseded"
     os.environ.update(environment(home.settings))
     os.chdir(home.dagster)
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(home.dagster / "workspace.yaml")]

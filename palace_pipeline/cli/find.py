@@ -9,7 +9,7 @@ from datetime import date
 
 from rich.text import Text
 
-from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, say, table
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, table
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 
@@ -59,7 +59,8 @@ def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, l
         out_json({"query": query, "verdict": result.verdict, "tried": result.tried, "hits": hits})
         return 0
     if result.verdict != "found":
-        say(("Nothing that surely matches. " if result.hits else "Nothing found. ") + result.tried)
+        # On stdout, above the hits: whoever reads them has to know that they are only the nearest.
+        out(("Nothing surely matches; these are nearest. " if result.hits else "Nothing found. ") + result.tried)
     shown = console()
     for found in result.by_conversation()[:limit]:
         best = found.hits[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -116,9 +116,21 @@ def has_settled(seen: Seen, now: float) -> bool:
     return now - seen.ctime_ns / 1e9 >= SETTLE_SECONDS
 
 
-def changes(found: Iterable[Seen | Missing], known: Mapping[str, Known]) -> list[Seen]:
-    """Files that are new or not as the ledger read them."""
-    return [seen for seen in found if isinstance(seen, Seen) and not is_unchanged(seen, known.get(seen.path))]
+def changes(
+    found: Iterable[Seen | Missing], known: Mapping[str, Known], is_current: Callable[[Known], bool]
+) -> list[Seen]:
+    """Files to read: new, or not as the ledger read them, or read by what has changed since (`is_current` is False).
+
+    What cannot be read anyway (a link, a system file) is no reason to start.
+    """
+    out: list[Seen] = []
+    for seen in found:
+        if isinstance(seen, Missing) or seen.problem is not None:
+            continue
+        row = known.get(seen.path)
+        if row is None or not is_unchanged(seen, row) or not is_current(row):
+            out.append(seen)
+    return out
 
 
 def fingerprint(files: Iterable[Seen]) -> str:

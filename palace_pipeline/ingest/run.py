@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from palace_pipeline.exports.base import Member, Reader, Report
 from palace_pipeline.exports.containers import DiskMember, unfold
 from palace_pipeline.exports.engine import Element, elements_of, identify, read_member, read_one
 from palace_pipeline.exports.registry import READERS
-from palace_pipeline.exports.scan import Missing, Seen, is_unchanged, scan
+from palace_pipeline.exports.scan import Known, Missing, Seen, changes, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError, open_regular
 from palace_pipeline.ingest.kept import Bounded, Kept, VaultMember, keep_whole, vault_members
-from palace_pipeline.ingest.sightings import Where, drop_contained_records, note
+from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
 from palace_pipeline.ingest.tally import Ingested, Tally
 from palace_pipeline.ingest.zones import localise
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
+from palace_pipeline.settings import Settings
 from palace_pipeline.stages.progress import report as report_progress
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.home import Home
@@ -38,15 +40,15 @@ ALL_READERS = "*:" + short_hash(*(f"{name}:{recipe}" for name, recipe in sorted(
 """Recipe noted for what no reader could take: it is tried again when any reader changes."""
 
 
-def needs_reading(ledger: Ledger, found: Iterable[Seen | Missing]) -> bool:
-    """True if a file is new or changed, or its reader has changed since it was read."""
-    known = ledger.known_files()
-    for item in found:
-        if isinstance(item, Seen) and item.problem is None:
-            row = known.get(item.path)
-            if row is None or not is_unchanged(item, row) or not _is_current(row["recipe"]):
-                return True
-    return False
+def needs_reading(ledger: Ledger, settings: Settings, found: Iterable[Seen | Missing]) -> bool:
+    """True if a file is new or changed, or its reader or zone has changed since it was read."""
+    return bool(changes(found, ledger.known_files(), partial(current_in, settings)))
+
+
+def current_in(settings: Settings, known: Known) -> bool:
+    """`is_current` for a file of a home with these settings."""
+    zone = settings.timezone_of(Path(str(known["path"])))
+    return is_current(known, str(zone) if zone else None)
 
 
 def ingest(
@@ -67,7 +69,7 @@ def ingest(
     if found is None:
         found = list(scan(paths if paths is not None else home.settings.folders))
     if dry_run:
-        ledger = Ledger(home.path / "ledger.sqlite" if home.exists else None)
+        ledger = Ledger.copy_of(home.path / "ledger.sqlite")
         try:
             with ledger.transaction(keep=False):
                 return _Run(home, ledger, None, limit).over(found)
@@ -111,6 +113,7 @@ class _Run:
     def __init__(self, home: Home, ledger: Ledger, vault: Vault | None, limit: int | None) -> None:
         self.home, self.ledger, self.vault, self.limit = home, ledger, vault, limit
         self.tally = Tally()
+        self._roots: set[Path] | None = None
         self.anything_read = False
         """True once the ledger knows more of a file than before."""
         self.today: date = datetime.now(UTC).date()
@@ -127,7 +130,7 @@ class _Run:
             row = known.get(item.path)
             if item.problem:
                 self._refuse(item, row)
-            elif row is not None and is_unchanged(item, row) and _is_current(row["recipe"]):
+            elif row is not None and is_unchanged(item, row) and self._is_current(row):
                 unchanged.append(item.path)
             elif self.limit is not None and read >= self.limit:
                 self.tally.file("skipped", [Skip("left for the next run (--limit)", item.path, True, unit="file")])
@@ -152,6 +155,9 @@ class _Run:
         if not item.expected and (row is None or row["status"] != "quarantined"):
             self._file_row(item, None, "quarantined", [skip], {}, 0, 0)
 
+    def _is_current(self, row: Known) -> bool:
+        return current_in(self.home.settings, row)
+
     # --- one file -----------------------------------------------------------------------------------------------------
 
     def _read(self, seen: Seen, row: Any) -> None:
@@ -165,7 +171,7 @@ class _Run:
             self._quarantine(seen.path, None, [skip])
             self.tally.file("skipped", [skip])
             return
-        if row is not None and row["sha256"] == sha256 and _is_current(row["recipe"]):
+        if row is not None and row["sha256"] == sha256 and self._is_current(row):
             # Only touched: the same bytes under a new time.
             self.ledger.write(
                 "UPDATE files SET size = ?, mtime_ns = ?, inode = ? WHERE path = ?",
@@ -173,14 +179,28 @@ class _Run:
             )
             self.tally.unchanged_files(self.ledger, [seen.path])
             return
-        shown = path.relative_to(seen.root).as_posix() if path.is_relative_to(seen.root) else path.name
-        member = DiskMember(Path(seen.root), path, shown, seen.size, seen.mtime_ns)
+        root = self._root_of(path, Path(seen.root))
+        # With the folder's own name: README.md of one folder is not README.md of another.
+        shown = f"{root.name}/{path.relative_to(root).as_posix()}" if root.name else path.relative_to(root).as_posix()
+        shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        member = DiskMember(root, path, shown, seen.size, seen.mtime_ns)
         file = _File(seen.path, shown)
         members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
         self._read_members(file, members, sha256)
         self._finish(seen, file, sha256, row)
 
+    def _root_of(self, path: Path, given: Path) -> Path:
+        """The export folder that a file belongs to, however it was reached: a configured one, else the first one known."""
+        configured = [folder for folder in self.home.settings.folders if path.is_relative_to(folder.absolute())]
+        if configured:
+            return max(configured, key=lambda folder: len(folder.parts)).absolute()
+        if self._roots is None:
+            self._roots = {Path(row["root"]) for row in self.ledger.rows("SELECT DISTINCT root FROM files")}
+        self._roots.add(given)
+        return min((root for root in self._roots if path.is_relative_to(root)), key=lambda root: len(root.parts))
+
     def _read_members(self, file: _File, members: Iterable[Member], sha256: str) -> None:
+        before = {row[0] for row in self.ledger.rows("SELECT element FROM file_elements WHERE path = ?", (file.path,))}
         self.ledger.write("DELETE FROM file_elements WHERE path = ?", (file.path,))
         for member in members:
             report = file.report_for(member.path)
@@ -201,15 +221,25 @@ class _Run:
                         self._read_whole(file, member, reader, head, sha256, report)
             except MemberError as error:
                 report.skip(str(error), expected=False, unit="file")
+        retire(self.ledger, before, self._current)
+
+    def _current(self, format_name: str, recipe: str) -> bool:
+        return recipe.partition("@")[0] == RECIPES.get(format_name)
+
+    def _recipe(self, reader: Reader, path: str) -> str:
+        """What an element's reading depends on: the reader, and the zone that the user set for naive times."""
+        zone = self.home.settings.timezone_of(Path(path))
+        return f"{reader.recipe}@{zone}" if zone else str(reader.recipe)
 
     def _read_elements(
         self, file: _File, member: Member, reader: Reader, elements: Iterator[Element], sha256: str, report: Report
     ) -> None:
+        recipe = self._recipe(reader, file.path)
         for element in elements:
             if element.raw is None:
                 read_one(element, member, reader, report)
                 continue
-            name = short_hash(reader.format, str(reader.recipe), hashlib.sha256(element.raw).hexdigest(), length=40)
+            name = short_hash(reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), length=40)
             if not self._link(file, member, element.index, name, report):
                 pieces = self.vault.put_bytes(element.raw) if self.vault is not None else []
                 own = Report(report.path)
@@ -230,7 +260,7 @@ class _Run:
     def _read_whole(self, file: _File, member: Member, reader: Reader, head: Any, sha256: str, report: Report) -> None:
         kept = keep_whole(self.ledger, self.vault, file.path, member, "whole")
         file.kept.append(kept)
-        name = short_hash(reader.format, str(reader.recipe), member.path, kept.sha256, length=40)
+        name = short_hash(reader.format, self._recipe(reader, file.path), member.path, kept.sha256, length=40)
         if not self._link(file, member, 0, name, report):
             own = Report(report.path)
             bounded = Bounded(member, kept.size)
@@ -283,10 +313,11 @@ class _Run:
             file.messages += news.messages
             self.tally.news(conversation.key, news)
         self.ledger.write(
-            "INSERT OR REPLACE INTO elements VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO elements VALUES (?, ?, ?, ?, ?, ?)",
             (
                 element,
                 reader.format,
+                self._recipe(reader, file.path),
                 orjson.dumps(pieces),
                 orjson.dumps(report.skips),
                 orjson.dumps(dict(report.unknown)),
@@ -344,7 +375,11 @@ class _Run:
         unknown: dict[str, int] | None = None,
     ) -> None:
         used = sorted(formats)
-        recipe = ",".join(f"{name}:{RECIPES[name]}" for name in used) if status in ("done", "partial") else ALL_READERS
+        zone = self.home.settings.timezone_of(Path(seen.path))
+        parts = [f"{name}:{RECIPES[name]}" for name in used] if status in ("done", "partial") else []
+        if status != "done":
+            parts.append(ALL_READERS)  # what no reader took is tried again when any of them changes
+        recipe = ",".join(parts) + (f"@{zone}" if zone else "")
         bad = [skip for skip in skips if not skip.expected]
         reason = (bad or skips)[0].reason if skips and status != "done" else None
         provider = ",".join(sorted(set(formats.values()))) or None
@@ -400,7 +435,7 @@ class _Run:
         """Files that are no longer where they were, and whose reader has changed since: read from the vault."""
         assert self.vault is not None
         for path, row in known.items():
-            if path in looked_at or _is_current(row["recipe"]) or Path(path).exists():
+            if path in looked_at or self._is_current(row) or Path(path).exists():
                 continue
             members: list[VaultMember] = vault_members(self.ledger, self.vault, path)
             file = _File(path, members[0].path.split("!/")[0] if members else path)
@@ -411,9 +446,10 @@ class _Run:
                 self.vault.commit()
 
 
-def _is_current(recipe: str) -> bool:
-    """True if the readers that a file was read with are as they were."""
-    return all(
+def is_current(known: Known, zone: str | None = None) -> bool:
+    """True if the readers that a file was read with, and the zone set for it, are as they were."""
+    recipe, _, zoned = str(known["recipe"]).partition("@")
+    return zoned == (zone or "") and all(
         part == ALL_READERS or RECIPES.get(part.rpartition(":")[0]) == part.rpartition(":")[2]
         for part in recipe.split(",")
         if part

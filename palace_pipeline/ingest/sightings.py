@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, from_record, message_hash, to_record
 from palace_pipeline.store.ledger import Key, Ledger, input_fingerprint, pack_index, unpack_index
@@ -60,7 +61,9 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     added = index.keys() - before.keys()
     # An older export shows messages as they were: they differ, but nothing is updated by them.
     changed = set() if stale else {name for name in index.keys() & before.keys() if index[name] != before[name]}
-    hint = day_of([conversation], start=where.start, today=where.today)
+    # A naive time of this morning in Shanghai is tomorrow in UTC: it counts as today rather than as no time at all.
+    hint = day_of([conversation], start=where.start, today=where.today + timedelta(days=1))
+    day = min(hint.day, where.today) if hint.day else None
     ledger.write(
         "INSERT OR REPLACE INTO sightings (provider, conversation_id, record, path, member, sha256, seen_day, earliest, "
         "undated_reason, created, updated_at, messages, message_index) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -71,9 +74,9 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             where.member,
             where.sha256,
             where.today.isoformat(),
-            hint.day.isoformat() if hint.day and hint.source == "message" else None,
+            day.isoformat() if day and hint.source == "message" else None,
             hint.reason,
-            hint.day.isoformat() if hint.day and hint.source == "created" else None,
+            day.isoformat() if day and hint.source == "created" else None,
             updated_at,
             len(index),
             pack_index(index),
@@ -147,6 +150,45 @@ def drop_contained_records(ledger: Ledger, vault: Vault) -> None:
     vault.drop_records(row["record"] for row in rows)
     vault.commit()
     ledger.write("UPDATE sightings SET superseded = 2 WHERE superseded = 1")
+
+
+def retire(ledger: Ledger, elements: Iterable[str], is_current: Callable[[str, str], bool]) -> None:
+    """Take back what an outdated reader made of elements that have been read anew: its records no longer count.
+
+    `elements`: those that a file had before it was read again. One that another file still shows, or whose reader is as
+    it was (the export simply no longer has it), stays: nothing that was once said goes away.
+    """
+    for element in elements:
+        row = ledger.one("SELECT format, recipe FROM elements WHERE element = ?", (element,))
+        if row is None or is_current(row["format"], row["recipe"]):
+            continue
+        if ledger.one("SELECT 1 FROM file_elements WHERE element = ?", (element,)) is not None:
+            continue
+        made = ledger.rows(
+            "SELECT provider, conversation_id, record FROM element_records WHERE element = ?", (element,)
+        )
+        ledger.write("DELETE FROM element_records WHERE element = ?", (element,))
+        ledger.write("DELETE FROM elements WHERE element = ?", (element,))
+        for seen in made:
+            _take_back((seen["provider"], seen["conversation_id"]), seen["record"], ledger)
+
+
+def _take_back(key: Key, record: str, ledger: Ledger) -> None:
+    supported = ledger.one(
+        "SELECT 1 FROM element_records WHERE provider = ? AND conversation_id = ? AND record = ?", (*key, record)
+    )
+    others = [sighting for sighting in ledger.sightings(key) if sighting["record"] != record]
+    if supported is not None or not others:
+        return  # without another record the conversation would be lost with it
+    ledger.write("DELETE FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?", (*key, record))
+    index: dict[str, str] = {}
+    for sighting in sorted(others, key=lambda s: s["updated_at"] or ""):
+        index |= unpack_index(sighting["message_index"])
+    ledger.write(
+        "UPDATE conversations SET messages = ?, message_index = ? WHERE provider = ? AND conversation_id = ?",
+        (len(index), pack_index(index), *key),
+    )
+    settle(ledger, key)
 
 
 def settle(ledger: Ledger, key: Key) -> None:

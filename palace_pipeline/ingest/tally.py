@@ -126,9 +126,11 @@ class Tally:
                 continue
             conversations[chat.outcome] += 1
             shown = row["messages"] if key in untouched else _messages_shown(ledger, key, chat.records)
+            # What is new in one file and different in the next one of the same look is new, and counts once.
+            updated = min(chat.updated, shown - chat.new)
             messages["new"] += chat.new
-            messages["updated"] += chat.updated
-            messages["unchanged"] += shown - chat.new - chat.updated
+            messages["updated"] += updated
+            messages["unchanged"] += shown - chat.new - updated
             if chat.outcome != "unchanged":
                 days.add(row["day"])
         continued = 0

@@ -62,7 +62,7 @@ def publish_vectors(job: Job) -> Counts:
                         vectors=lake.read("clean/vectors", [month], keys=keys),
                         pages=pages,
                     )
-                    written, removed = _write(ledger, store, index, keys, drawers, lexical)
+                    written, removed = _write(ledger, store, index, keys, drawers, lexical, anew=job.force)
                     built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
                     ledger.mark_built("vectors", built)
                     counts["conversations"] += len(part)
@@ -110,15 +110,17 @@ def _write(
     keys: Sequence[Key],
     drawers: Sequence[StoredDrawer],
     lexical: Sequence[LexicalRow],
+    *,
+    anew: bool = False,
 ) -> tuple[int, int]:
-    """Write what differs from what was published of these conversations; returns rows written and removed."""
+    """Write what differs from what was published of these conversations (`anew`: all); returns rows written and removed."""
     now = _hashes(drawers, lexical)
     before: dict[str, str | None] = {}
     for key in keys:
         for row in ledger.rows("SELECT drawer_id, hash FROM published WHERE provider = ? AND conversation_id = ?", key):
             before[row["drawer_id"]] = row["hash"]
     stale = [name for name in before if name not in now]
-    fresh = {name for name, (_, value) in now.items() if before.get(name) != value}
+    fresh = {name for name, (_, value) in now.items() if anew or before.get(name) != value}
     with ledger.transaction():
         ledger.write_many(
             "INSERT OR REPLACE INTO published VALUES (?, ?, ?, NULL)", ((*now[name][0], name) for name in sorted(fresh))

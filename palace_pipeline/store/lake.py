@@ -7,7 +7,7 @@ one or the new one. The ledger, not the lake, says on which day a conversation l
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +66,7 @@ class Lake:
                     lazy = lazy.join(_key_frame(keys).lazy(), on=["provider", "conversation_id"], how="semi")
                 parts.append(lazy.select(names).collect())
             except (pl.exceptions.PolarsError, OSError) as error:
-                raise LakeDamaged(
-                    f"{path} cannot be read ({type(error).__name__}). Its rows are made again from the vault by: "
-                    f"palace backfill --from {month}-01 --to {month}-28"
-                ) from error
+                raise LakeDamaged(_advice(path, error)) from error
         return pl.concat(parts) if parts else pl.DataFrame(schema={name: LAKE[table][name] for name in names})
 
     def replace(self, table: str, month: str, keys: Collection[Key], rows: pl.DataFrame) -> None:
@@ -98,11 +95,16 @@ class Lake:
         try:
             return pl.read_parquet(path).select([pl.col(name).cast(kind) for name, kind in schema.items()])
         except (pl.exceptions.PolarsError, OSError) as error:
-            # The file's rows are lost to us, but all of them can be made again: the caller resets the month's days.
-            raise LakeDamaged(
-                f"{path} cannot be read ({type(error).__name__}). Its rows are made again from the vault by: "
-                f"palace doctor --mend"
-            ) from error
+            raise LakeDamaged(_advice(path, error)) from error
+
+
+def _advice(path: Path, error: Exception) -> str:
+    year, month = map(int, path.stem.split("-"))
+    last = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
+    return (
+        f"{path} cannot be read ({type(error).__name__}). Delete it; its rows are then made again from the vault by: "
+        f"palace backfill --from {path.stem}-01 --to {last}"
+    )
 
 
 def _key_frame(keys: Collection[Key]) -> pl.DataFrame:

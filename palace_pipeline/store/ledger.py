@@ -52,7 +52,8 @@ CREATE TABLE IF NOT EXISTS members (
 
 -- The smallest thing that is read by itself: an element of a JSON array, or a whole member. Known element, no parsing.
 CREATE TABLE IF NOT EXISTS elements (
-  element TEXT PRIMARY KEY, format TEXT NOT NULL, pieces BLOB NOT NULL, skips BLOB NOT NULL, unknown BLOB NOT NULL
+  element TEXT PRIMARY KEY, format TEXT NOT NULL, recipe TEXT NOT NULL, pieces BLOB NOT NULL, skips BLOB NOT NULL,
+  unknown BLOB NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS element_records (
   element TEXT NOT NULL, provider TEXT NOT NULL, conversation_id TEXT NOT NULL, record TEXT NOT NULL,
@@ -76,10 +77,11 @@ CREATE TABLE IF NOT EXISTS sightings (
 -- Conversation -> day, and for each stage what it was built from (`_in`) and what came out (`_out`).
 CREATE TABLE IF NOT EXISTS conversations (
   provider TEXT NOT NULL, conversation_id TEXT NOT NULL, day TEXT NOT NULL, dated INTEGER NOT NULL, undated_reason TEXT,
-  first_seen_day TEXT NOT NULL, input TEXT NOT NULL, messages INTEGER NOT NULL, message_index BLOB NOT NULL,
+  first_seen_day TEXT NOT NULL, input TEXT NOT NULL, messages INTEGER NOT NULL,
   forked_from TEXT, superseded_by TEXT, status TEXT NOT NULL DEFAULT 'ok', built_day TEXT, page TEXT,
   normalized_in TEXT, normalized_out TEXT, redacted_in TEXT, redacted_out TEXT, chunks_in TEXT, chunks_out TEXT,
   drawers_in TEXT, drawers_out TEXT, pages_in TEXT, vectors_in TEXT, tables_in TEXT,
+  message_index BLOB NOT NULL, -- last: what stands before it is read without it
   PRIMARY KEY (provider, conversation_id)
 );
 CREATE INDEX IF NOT EXISTS conversations_day ON conversations (day);
@@ -147,6 +149,16 @@ class Ledger:
     def reading(cls, path: Path) -> Ledger | None:
         """The ledger of a home for readers, or None if there is none yet (reading creates nothing)."""
         return cls(path) if path.exists() else None
+
+    @classmethod
+    def copy_of(cls, path: Path) -> Ledger:
+        """A ledger in memory with what a home's holds: for looks that keep nothing and must not hold up a writer."""
+        copy = cls(None)
+        if path.exists():
+            source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
+            source.backup(copy.db)
+            source.close()
+        return copy
 
     def close(self) -> None:
         self.db.close()

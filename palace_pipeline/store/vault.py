@@ -39,7 +39,8 @@ class Vault:
         path.touch(mode=0o600)
         self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
+        # The ledger must never know of bytes that a power cut took from here.
+        self._db.execute("PRAGMA synchronous=FULL")
         self._db.execute("PRAGMA secure_delete=ON")
         self._db.executescript(_SCHEMA)
         self._compress = zstandard.ZstdCompressor(level=3).compress

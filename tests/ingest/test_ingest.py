@@ -299,6 +299,90 @@ def test_a_reader_that_changed_reads_again_from_the_vault_when_the_file_is_gone(
         assert any(m.model == "newly understood" for r in records for m in r.messages)
 
 
+def test_a_corrected_reader_corrects_the_archive(home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from palace_pipeline.exports.registry import reader_named
+    from palace_pipeline.ingest import run
+
+    reader = reader_named("chatgpt-export")
+    assert reader is not None
+    original = type(reader).read_element
+
+    def wrong(self: object, *arguments: object) -> object:
+        for conversation in original(self, *arguments):  # pyright: ignore[reportArgumentType]
+            for message in conversation.messages:
+                message.message_id, message.text = "wrong-" + message.message_id, "garbled"
+            yield conversation
+
+    export(inbox / "a.json", chat("a", "hi", "hello"))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(reader), "read_element", wrong)
+        look(home, inbox)
+    assert live_texts(home, "a") == {"garbled"}
+    monkeypatch.setattr(type(reader), "recipe", reader.recipe + 1)
+    monkeypatch.setitem(run.RECIPES, "chatgpt-export", str(reader.recipe))
+    look(home, inbox)
+    assert live_texts(home, "a") == {"hi", "hello"}
+    assert conversation(home, "a")["messages"] == 2
+
+
+def test_a_zone_that_is_set_later_gives_the_archive_of_a_fresh_one(tmp_path: Path, inbox: Path) -> None:
+    (inbox / "talk.md").write_text(
+        "**Ann** (2025-01-01 07:30): early\n\n**Bo** (2025-01-01 07:31): yes\n\n**Ann** (2025-01-01 07:32): ok\n"
+    )
+    toml = f'[[sources]]\npath = "{inbox}"\ntimezone = "Asia/Shanghai"\n'
+    days = []
+    for name, first in (("later", ""), ("fresh", toml)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "palace.toml").write_text(first)
+        look(Home(load_settings(tmp_path / name)), inbox)
+        (tmp_path / name / "palace.toml").write_text(toml)
+        home = Home(load_settings(tmp_path / name))
+        look(home, inbox)
+        with home.ledger() as ledger:
+            days.append([tuple(row) for row in ledger.rows("SELECT day, dated, messages FROM conversations")])
+    assert days[0] == days[1] == [("2024-12-31", 1, 3)]
+
+
+def test_equal_paths_in_two_folders_are_two_documents_and_a_folder_inside_is_no_third(
+    home: Home, tmp_path: Path
+) -> None:
+    for name in ("work", "private"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        (tmp_path / name / "README.md").write_text(f"about {name}\n")
+        (tmp_path / name / "sub/n.md").write_text(f"notes of {name}\n")
+    first = look(home, tmp_path / "work", tmp_path / "private")
+    assert counts(first, "conversations") == (4, 0, 0, 0)
+    assert counts(look(home, tmp_path / "work/sub"), "conversations") == (0, 0, 1, 0)
+
+
+def test_a_message_that_is_new_and_then_different_in_one_look_counts_once(home: Home, inbox: Path) -> None:
+    export(inbox / "a.json", chat("a", "one", "two"))
+    edited = chat("a", "ONE", "TWO", updated=START + 9_000)
+    export(inbox / "b.json", edited)
+    assert counts(look(home, inbox), "messages") == (2, 0, 0, 0)
+    assert live_texts(home, "a") >= {"ONE", "TWO"}
+
+
+def test_a_naive_time_of_this_morning_in_the_east_is_dated(home: Home, inbox: Path) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    soon = (datetime.now(UTC) + timedelta(hours=23)).strftime("%Y-%m-%d %H:%M")
+    (inbox / "talk.md").write_text(f"**Ann** ({soon}): early\n\n**Bo** ({soon}): yes\n\n**Ann** ({soon}): ok\n")
+    look(home, inbox)
+    with home.ledger() as ledger:
+        (row,) = ledger.rows("SELECT day, dated FROM conversations")
+    assert tuple(row) == (datetime.now(UTC).date().isoformat(), 1)
+
+
+def test_a_dry_run_does_not_hold_up_a_writer(home: Home, inbox: Path) -> None:
+    export(inbox / "a.json", chat("a", "hi"))
+    look(home, inbox)
+    export(inbox / "b.json", chat("b", "hi"))
+    dry = look_dry(home, inbox)
+    assert counts(dry, "conversations") == (1, 0, 1, 0)
+    assert dry.as_counts() == look(home, inbox).as_counts()
+
+
 def test_an_edited_note_says_what_its_file_says_now_also_when_it_gets_shorter(home: Home, inbox: Path) -> None:
     note = inbox / "list.md"
     seen: list[set[str]] = []

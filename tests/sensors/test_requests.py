@@ -68,6 +68,17 @@ def test_a_file_that_always_fails_is_tried_again_ever_more_seldom() -> None:
     assert pauses[-1] >= 8 * FIRST_RETRY_SECONDS
 
 
+def test_system_files_and_links_never_start_a_run() -> None:
+    litter = Seen("/in/.DS_Store", "/in", 0, 0, 0, 0, "hidden or system file", expected=True)
+    link = Seen("/in/link", "/in", 0, 0, 0, 0, "symbolic link, not followed")
+    assert request_for([litter, link], {}, None, NOW).reason == "nothing new"
+
+
+def test_a_file_whose_reader_has_changed_is_asked_for() -> None:
+    item = seen("/in/a.zip")
+    assert request_for([item], {item.path: known(item)}, None, NOW, lambda _: False).run_key is not None
+
+
 def test_a_missing_folder_is_named_and_is_no_empty_folder() -> None:
     request = request_for([Missing("/gone")], {}, json.dumps({"key": "k", "attempt": 1}), NOW)
     assert request.run_key is None

@@ -13,6 +13,7 @@ from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers
 from palace_pipeline.stages.embed import publish_vectors
+from palace_pipeline.stages.missing import mark_missing
 from palace_pipeline.stages.normalize import normalize
 from palace_pipeline.stages.pages import write_pages
 from palace_pipeline.stages.publish import publish_tables
@@ -178,17 +179,23 @@ def test_a_resumed_copy_replaces_the_session_it_repeats(home: Home, fixtures: Pa
     assert audit(home, EVERYTHING) == {}
 
 
-def test_deleted_indexes_come_back(home: Home, tmp_path: Path) -> None:
+def test_deleted_indexes_and_pages_come_back(home: Home, tmp_path: Path) -> None:
     import shutil
 
     file = export(tmp_path / "in/a.json", chat("a", "why?", "because"), chat("b", "x", "y"))
     take(home, file)
+    page = page_of(home, "b")
+    before = page.read_bytes()
+    page.unlink()
     shutil.rmtree(home.path / "chroma")
     shutil.rmtree(home.path / "lexical")
+    assert planned(home) == []
     with home.ledger() as ledger:
-        ledger.write("UPDATE conversations SET vectors_in = NULL WHERE conversation_id = 'a'")
+        assert mark_missing(home, ledger) == 3
     take(home, file)
-    take(home, file)
+    assert page.read_bytes() == before
+    with home.ledger() as ledger:
+        assert mark_missing(home, ledger) == 0
     assert audit(home, EVERYTHING) == {}
     from palace_pipeline.store.lexical import open_reader
 
