@@ -161,7 +161,7 @@ def _waiting(home: Home) -> Iterator[Finding]:
 def _withheld(home: Home) -> Iterator[Finding]:
     with home.ledger() as ledger:
         rows = ledger.rows(
-            "SELECT provider, conversation_id FROM conversations WHERE status = 'withheld' ORDER BY 1, 2"
+            "SELECT provider, conversation_id FROM conversations WHERE status = 'withheld' OR page = '' ORDER BY 1, 2"
         )
     for row in rows[:50]:
         yield Finding(

@@ -9,7 +9,7 @@ from datetime import date
 
 from rich.text import Text
 
-from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, table
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, shown, table
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 
@@ -61,25 +61,26 @@ def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, l
     if result.verdict != "found":
         # On stdout, above the hits: whoever reads them has to know that they are only the nearest.
         out(("Nothing surely matches; these are nearest. " if result.hits else "Nothing found. ") + result.tried)
-    shown = console()
+    screen = console()
     for found in result.by_conversation()[:limit]:
         best = found.hits[0]
         head = (
             (f"{best.date or 'undated':10}", "cyan"),
             "  ",
-            (found.title or "untitled", "bold"),
+            (shown(found.title or "untitled"), "bold"),
             f"  {best.score:.2f}",
         )
-        shown.print(Text.assemble(*head))
-        shown.print(_marked(best.quote, best.marks))
+        screen.print(Text.assemble(*head))
+        screen.print(_marked(best.quote, best.marks))
         more = f"  (+{len(found.hits) - 1} more)" if len(found.hits) > 1 else ""
-        shown.print(Text(f"    {found.page}{more}", "dim"))
+        screen.print(Text(f"    {found.page}{more}", "dim"))
     return 0
 
 
 def _marked(quote: str, marks: Sequence[tuple[int, int]]) -> Text:
     """A quote with its matches in bold, indented."""
-    text = Text(quote)
+    # One mark for one character, so that the places of the matches stay where they are.
+    text = Text("".join(c if c in "\t\n" or c.isprintable() else "\ufffd" for c in quote))
     for start, end in marks:
         text.stylize("bold yellow", start, end)
     indented = Text()

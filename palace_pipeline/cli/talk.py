@@ -22,14 +22,22 @@ class UsageError(Exception):
     """The command cannot be meant like this; the text says what to write instead. Exit code 2."""
 
 
+_CONTROL = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)] if chr(code) not in "\t\n"}
+
+
+def shown(text: str) -> str:
+    """Text that a terminal only shows: control characters of file names and chats become visible and do nothing."""
+    return text.translate(_CONTROL)
+
+
 def out(text: str) -> None:
-    """A line of the result. A reader who has gone (`| head`) is no error."""
-    sys.stdout.write(text + "\n")
+    """A line of the result."""
+    sys.stdout.write(shown(text) + "\n")
 
 
 def say(text: str) -> None:
     """A line for the person, not for the next program."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(shown(text) + "\n")
 
 
 def out_json(value: Any) -> None:
@@ -66,17 +74,17 @@ def table(rows: Sequence[Mapping[str, Any]], *, title: str | None = None) -> Non
     from rich import box
     from rich.table import Table
 
-    shown = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
     for name in columns:
         numeric = all(isinstance(row[name], int | float) for row in rows if row[name] is not None)
-        shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        drawn.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(_cell(row[name]) for name in columns))
-    console().print(shown)
+        drawn.add_row(*(_cell(row[name]) for name in columns))
+    console().print(drawn)
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else str(value).replace("\t", " ").replace("\n", " ")
+    return "" if value is None else shown(str(value).replace("\t", " ").replace("\n", " "))
 
 
 @contextmanager

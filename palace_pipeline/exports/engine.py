@@ -52,6 +52,16 @@ def identify(member: Member, report: Report) -> tuple[Reader, Head] | None:
     return None
 
 
+def _is_empty_list(member: Member) -> bool:
+    """True if a JSON list holds nothing or nulls; else its elements are there and cannot be read."""
+    with member.open() as stream:
+        data = stream.read(1 << 16)
+    return (
+        b"".join(data.removeprefix(b"\xef\xbb\xbf").split()).replace(b"null", b"").strip(b"\0").replace(b",", b"")
+        == b"[]"
+    )
+
+
 def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
     path = head.path
     if head.shape == "empty":
@@ -63,7 +73,7 @@ def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
             asset = names.is_asset(path, stream.read(16))
         return ("asset beside the chats", True) if asset else ("binary file of an unknown kind", False)
     if head.shape == "array" and not head.items:
-        return "empty JSON list", True
+        return ("empty JSON list", True) if _is_empty_list(member) else ("damaged JSON", False)
     if head.shape == "text" and path.lower().endswith((".json", ".jsonl")):
         with member.open() as stream:
             wide = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")

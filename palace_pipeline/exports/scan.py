@@ -73,17 +73,19 @@ def _below(folder: str, root: str) -> Iterator[Seen]:
             with os.scandir(current) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
-            yield Seen(current, root, 0, 0, 0, 0, f"folder cannot be read ({error.strerror})")
+            yield Seen(_readable(current), _readable(root), 0, 0, 0, 0, f"folder cannot be read ({error.strerror})")
             continue
         folders: list[str] = []
         for entry in entries:
             if is_litter(entry.name):
-                yield Seen(entry.path, root, 0, 0, 0, 0, "hidden or system file", expected=True)
+                yield Seen(_readable(entry.path), _readable(root), 0, 0, 0, 0, "hidden or system file", expected=True)
                 continue
             try:
                 info = entry.stat(follow_symlinks=False)
             except OSError as error:
-                yield Seen(entry.path, root, 0, 0, 0, 0, f"cannot be looked at ({error.strerror})")
+                yield Seen(
+                    _readable(entry.path), _readable(root), 0, 0, 0, 0, f"cannot be looked at ({error.strerror})"
+                )
                 continue
             if stat.S_ISDIR(info.st_mode):
                 folders.append(entry.path)
@@ -92,8 +94,15 @@ def _below(folder: str, root: str) -> Iterator[Seen]:
         stack.extend(reversed(folders))
 
 
+def _readable(path: str) -> str:
+    """A path that can be stored and shown; bytes that are no UTF-8 become replacement marks."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _seen(path: str, root: str, info: os.stat_result) -> Seen:
     problem = None
+    if (readable := _readable(path)) != path:
+        return Seen(readable, _readable(root), 0, 0, 0, 0, "its name is not UTF-8, rename it to have it read")
     if stat.S_ISLNK(info.st_mode):
         problem = "symbolic link, not followed"
     elif not stat.S_ISREG(info.st_mode):

@@ -39,7 +39,7 @@ class Ingested:
             "messages": self.messages,
             "skipped": [
                 {"reason": s.reason, "where": s.where, "expected": s.expected, "count": s.count, "unit": s.unit}
-                for s in self.skips
+                for s in grouped(self.skips)
             ],
         }
 
@@ -53,6 +53,24 @@ class Ingested:
             f"| {reason} | {'yes' if expected else 'no'} | {n} |" for (reason, expected), n in reasons.most_common()
         ]
         return "\n".join(lines) if reasons else "Everything was taken."
+
+
+MANY = 20
+
+
+def grouped(skips: Iterable[Skip]) -> list[Skip]:
+    """Skips for people: where one container has many of a kind, one line with their number (the ledger keeps each)."""
+    kinds: dict[tuple[str, str, bool, Unit], list[Skip]] = {}
+    for skip in skips:
+        container = skip.where.partition("!/")[0]
+        kinds.setdefault((container, skip.reason, skip.expected, skip.unit), []).append(skip)
+    out: list[Skip] = []
+    for (container, reason, expected, unit), alike in kinds.items():
+        if len(alike) <= MANY:
+            out += alike
+        else:
+            out.append(Skip(reason, container, expected, sum(skip.count for skip in alike), unit))
+    return out
 
 
 @dataclass(slots=True)

@@ -81,7 +81,9 @@ def measured(home: Home, span: Range) -> dict[str, int]:
         "table conversations": table["conversations"],
         "table messages + withheld": table["messages"] + held_back,
         "table drawers": table["drawers"],
-        "pages + withheld": sum((home.path / page).exists() for page in pages) + len(withheld),
+        "pages + withheld": sum((home.path / page).exists() for page in pages)
+        + len(withheld)
+        + sum(row["page"] == "" for row in live),
     }
 
 

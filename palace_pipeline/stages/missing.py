@@ -39,5 +39,5 @@ def _lost_pages(home: Home, ledger: Ledger) -> list[str]:
                         present.add(os.path.relpath(entry.path, home.path))
         except FileNotFoundError:
             continue
-    pages = ledger.rows("SELECT page FROM conversations WHERE page IS NOT NULL AND pages_in IS NOT NULL")
+    pages = ledger.rows("SELECT page FROM conversations WHERE page != '' AND pages_in IS NOT NULL")
     return [row["page"] for row in pages if row["page"] not in present]

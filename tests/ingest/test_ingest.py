@@ -173,6 +173,34 @@ def test_a_bad_file_never_ends_the_run_and_is_named(home: Home, inbox: Path) -> 
     assert [s.reason for s in look(home, inbox).skips if not s.expected].sort() == list(bad.values()).sort()
 
 
+def test_a_name_that_is_no_utf8_is_named_and_stops_nothing(home: Home, inbox: Path) -> None:
+    export(inbox / "good.json", chat("a", "hi"))
+    Path(os.fsdecode(os.fsencode(inbox) + b"/bad\xff.txt")).write_bytes(b"hello")
+    os.mkfifo(os.fsencode(inbox) + b"/fifo\xff")
+    found = look(home, inbox)
+    assert counts(found, "files") == (1, 0, 0, 2)
+    assert all("rename it" in s.reason for s in found.skips)
+    assert look_dry(home, inbox).files["skipped"] == 2
+
+
+@pytest.mark.parametrize(
+    "data", [json.dumps([{"mapping": {}}]).encode("utf-16-le"), b'[{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}]"]
+)
+def test_what_cannot_be_read_is_no_empty_list(home: Home, inbox: Path, data: bytes) -> None:
+    (inbox / "conversations.json").write_bytes(data)
+    assert [s.expected for s in look(home, inbox).skips] == [False]
+
+
+def test_many_skips_of_one_archive_are_one_line(home: Home, inbox: Path) -> None:
+    with zipfile.ZipFile(inbox / "many.zip", "w") as archive:
+        for number in range(200):
+            archive.writestr(f"f{number}.dat", b"x")
+        archive.writestr("conversations.json", json.dumps([chat("a", "hi")]))
+    found = look(home, inbox)
+    lines = found.as_counts()["skipped"]
+    assert [(line["count"], line["where"]) for line in lines] == [(200, str(inbox / "many.zip"))]
+
+
 def test_a_mended_file_leaves_quarantine(home: Home, inbox: Path) -> None:
     (inbox / "a.json").write_text('{"a": 1}')
     look(home, inbox)

@@ -1,5 +1,6 @@
 """The stages one after the other on small exports, without Dagster: what each leaves, and that nothing is done twice."""
 
+import json
 from datetime import date
 from pathlib import Path
 
@@ -176,6 +177,22 @@ def test_a_resumed_copy_replaces_the_session_it_repeats(home: Home, fixtures: Pa
     pages = list(home.conversations.rglob("*.md"))
     assert len(pages) == 1
     assert "Rain day added." in pages[0].read_text()
+    assert audit(home, EVERYTHING) == {}
+
+
+def test_a_page_is_not_withheld_for_its_own_ids(home: Home, tmp_path: Path) -> None:
+    # The seal of this very page begins with two letters and a number that passes an account number's check.
+    line = {
+        "type": "user",
+        "sessionId": "s4-383",
+        "uuid": "u4-383",
+        "timestamp": "2024-01-05T00:00:00Z",
+        "message": {"role": "user", "content": "small session 4 383 hello"},
+    }
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/s4-383.jsonl").write_text(json.dumps(line) + "\n")
+    counts = take(home, tmp_path / "in/s4-383.jsonl")
+    assert (counts["write_pages"]["pages"], counts["write_pages"]["withheld"]) == (1, 0)
     assert audit(home, EVERYTHING) == {}
 
 
