@@ -238,8 +238,8 @@ def header(first: str, last: str = "") -> None:
     )
 
 
-def report_stages(folder: Path, exports: Path, messages: int) -> float:
-    """Table of the stages; returns their CPU seconds together."""
+def report_stages(folder: Path, exports: Path, messages: int) -> None:
+    """Table of the stages."""
     home = folder / "stages"
     _, loading, _ = measure_stage("", home, exports)
     print(f"\nLoading all libraries: {loading.cpu:.2f} CPU s, {loading.memory:.0f} MB of own memory.")
@@ -251,16 +251,14 @@ def report_stages(folder: Path, exports: Path, messages: int) -> float:
         show(name, cost, messages, told)
         total, wall, highest = total + cost.cpu, wall + cost.wall, max(highest, cost.memory)
     show("all stages", Cost(total, wall, highest), messages, "memory: the highest")
-    return total
 
 
-def report_commands(folder: Path, exports: Path, messages: int, stages_cpu: float) -> None:
+def report_commands(folder: Path, exports: Path, messages: int) -> None:
     """Table of whole commands: the ingest, one that has nothing to do, the status."""
     home = folder / "whole"
     header("command", "what")
     whole, _ = palace(home, "ingest", str(exports))
-    beside = f"{whole.cpu - stages_cpu:.1f} CPU s beside the stages: start, libraries, Dagster"
-    show("palace ingest", whole, messages, beside)
+    show("palace ingest", whole, messages, "empty home; start, libraries and Dagster included")
     again, status = list[Cost](), list[Cost]()
     for _ in range(REPEATS):
         again.append(palace(home, "ingest", str(exports))[0])
@@ -339,8 +337,8 @@ def main() -> None:
         print(f"{given.sessions} sessions of {given.messages} messages, {size:.1f} MB. Load at the start: {load()}")
         if not _STATM.exists():
             print("No /proc here: memory is the highest resident size, mapped files and libraries included.")
-        stages_cpu = report_stages(folder, folder / "exports", messages)
-        report_commands(folder, folder / "exports", messages, stages_cpu)
+        report_stages(folder, folder / "exports", messages)
+        report_commands(folder, folder / "exports", messages)
         if given.mempalace:
             step = max(1, len(files) // given.compared)
             some = files[::step][: given.compared]
