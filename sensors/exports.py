@@ -102,7 +102,7 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
         with home.ledger() as ledger:
             known = ledger.known_files()
     current = partial(current_in, home.settings)
-    request = request_for(list(scan(home.settings.folders)), known, context.cursor, time.time(), current)
+    request = request_for(list(scan(home.settings.folders, home.path)), known, context.cursor, time.time(), current)
     if request.run_key is None:
         return dg.SkipReason(request.reason)
     return dg.SensorResult(run_requests=[dg.RunRequest(run_key=request.run_key)], cursor=request.cursor)

@@ -72,7 +72,7 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
     """Read, plan, build; returns the receipt and what failed. Starts no run when there is nothing to do."""
     batch, failures = new_batch(), list[str]()
     os.environ.update(environment(home.settings))  # before Dagster is loaded: the first partition is in it
-    found = list(scan(paths or home.settings.folders))
+    found = list(scan(paths or home.settings.folders, home.path))
     with home.ledger() as ledger:
         reading = needs_reading(ledger, home.settings, found)
     if reading:

@@ -49,22 +49,33 @@ class Missing:
     path: str
 
 
-def scan(paths: Iterable[Path]) -> Iterator[Seen | Missing]:
-    """Every file below the paths (a file stands for itself), in a fixed order; links are named, never followed."""
+def scan(paths: Iterable[Path], home: Path | None = None) -> Iterator[Seen | Missing]:
+    """Every file below the paths (a file stands for itself), in a fixed order; links are named, never followed.
+
+    `home`: the archive itself, which is no export of anything (its inbox is).
+    """
+    archive = str(home.absolute()) if home is not None else None
     for path in paths:
         path = path.absolute()
+        if (
+            home is not None
+            and path.is_relative_to(home.absolute())
+            and not path.is_relative_to(home.absolute() / "inbox")
+        ):
+            yield Seen(str(path), str(path), 0, 0, 0, 0, "the archive itself", expected=True)
+            continue
         try:
             info = path.lstat()
         except OSError:
             yield Missing(str(path))
             continue
         if stat.S_ISDIR(info.st_mode):
-            yield from _below(str(path), str(path))
+            yield from _below(str(path), str(path), archive)
         else:
             yield _seen(str(path), str(path.parent), info)
 
 
-def _below(folder: str, root: str) -> Iterator[Seen]:
+def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
     # An explicit stack: folders may be nested deeper than Python's recursion goes.
     stack = [folder]
     while stack:
@@ -77,6 +88,9 @@ def _below(folder: str, root: str) -> Iterator[Seen]:
             continue
         folders: list[str] = []
         for entry in entries:
+            if entry.path == archive:
+                yield Seen(entry.path, root, 0, 0, 0, 0, "the archive itself", expected=True)
+                continue
             if is_litter(entry.name):
                 yield Seen(_readable(entry.path), _readable(root), 0, 0, 0, 0, "hidden or system file", expected=True)
                 continue

@@ -67,7 +67,7 @@ def ingest(
     """
     started = time.perf_counter()
     if found is None:
-        found = list(scan(paths if paths is not None else home.settings.folders))
+        found = list(scan(paths if paths is not None else home.settings.folders, home.path))
     if dry_run:
         ledger = Ledger.copy_of(home.path / "ledger.sqlite")
         try:

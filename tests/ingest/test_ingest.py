@@ -201,6 +201,15 @@ def test_many_skips_of_one_archive_are_one_line(home: Home, inbox: Path) -> None
     assert [(line["count"], line["where"]) for line in lines] == [(200, str(inbox / "many.zip"))]
 
 
+def test_the_archive_is_no_export_of_itself(home: Home, tmp_path: Path) -> None:
+    export(tmp_path / "home/inbox/a.json", chat("a", "hi"))
+    look(home, tmp_path / "home/inbox")
+    (tmp_path / "home/conversations/page.md").write_text("a page\n")
+    for path in (tmp_path, tmp_path / "home", tmp_path / "home/conversations"):
+        found = look(home, path)
+        assert (found.conversations["new"], [s.reason for s in found.skips]) == (0, ["the archive itself"])
+
+
 def test_a_mended_file_leaves_quarantine(home: Home, inbox: Path) -> None:
     (inbox / "a.json").write_text('{"a": 1}')
     look(home, inbox)
