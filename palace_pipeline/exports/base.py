@@ -85,29 +85,43 @@ class Head:
         return self.path.rsplit("/", 1)[-1]
 
 
-class Reader(Protocol):
-    """One export format. Register an instance in `exports.registry.READERS`.
-
-    `layout` "elements": the member is a JSON array (or an object that wraps one, or a single object) of values that
-    stand alone; the engine splits it and calls `read_element` for each, and an element whose bytes are known is not
-    parsed again. `layout` "whole": the engine calls `read` with the member, which the reader streams.
-    """
+class _Format(Protocol):
+    """What every reader says of its format."""
 
     format: str
     provider: str
     recipe: int
     """Raise it when the reader's output changes: files are then read again from the vault."""
     spec: SpecTarget
-    layout: Literal["elements", "whole"]
 
     def detect(self, head: Head) -> bool:
         """True if the member is surely of this format, judged by shape and never by file name alone."""
         ...
 
+
+class ElementReader(_Format, Protocol):
+    """Reads a JSON array (or an object that wraps one, JSON lines, a single object) of values that stand alone.
+
+    The engine splits the member and calls `read_element` for each; an element whose bytes are known is not parsed
+    again, so a monthly re-export costs little more than its new chats.
+    """
+
+    layout: Literal["elements"]
+
     def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """The conversations of one parsed element; `place` (`[12]`) names it in skips."""
         ...
 
+
+class WholeReader(_Format, Protocol):
+    """Reads a member whose records belong together, such as a log; it streams the member by itself."""
+
+    layout: Literal["whole"]
+
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         """The conversations of a whole member."""
         ...
+
+
+Reader = ElementReader | WholeReader
+"""One export format. Register an instance in `exports.registry.READERS`."""

@@ -27,7 +27,7 @@ class ChatGPT:
     provider = "chatgpt"
     recipe = 1
     spec = SpecTarget("2026-11-29", "https://github.com/mohamed-chs/convoviz docs/dev/chatgpt-spec.md", "high")
-    layout: Literal["elements", "whole"] = "elements"
+    layout: Literal["elements"] = "elements"
 
     def detect(self, head: Head) -> bool:
         """True if an item has a `mapping` whose nodes hold messages with an author (DeepSeek's have none)."""
@@ -52,10 +52,6 @@ class ChatGPT:
             report.skip("no message that a person sees", place, expected=True, unit="conversation")
             return
         yield conversation
-
-    def read(self, member: Member, report: Report) -> Iterator[Conversation]:
-        """Not used: the layout is "elements"."""
-        raise NotImplementedError
 
 
 READER = ChatGPT()

@@ -31,7 +31,7 @@ class Claude:
     provider = "claude"
     recipe = 1
     spec = SpecTarget("2026-11-29", "https://github.com/kenn-io/agentsview internal/parser/claude_ai.go", "high")
-    layout: Literal["elements", "whole"] = "elements"
+    layout: Literal["elements"] = "elements"
 
     def detect(self, head: Head) -> bool:
         """True if an item has a list of `chat_messages` (the first chats of an export are often empty)."""
@@ -59,10 +59,6 @@ class Claude:
             report.skip("only blank messages", place, expected=True, unit="conversation")
             return
         yield conversation
-
-    def read(self, member: Member, report: Report) -> Iterator[Conversation]:
-        """Not used: the layout is "elements"."""
-        raise NotImplementedError
 
 
 READER = Claude()

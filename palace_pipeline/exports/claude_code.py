@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from palace_pipeline.exports.agent_log import Record, count_unknown, name_of, records
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
@@ -71,17 +71,13 @@ class ClaudeCodeReader:
     provider = PROVIDER
     recipe = 1
     spec = SpecTarget("2026-11-29", "https://github.com/kenn-io/agentsview and logs of versions 1.0 to 2.1", "high")
-    layout: Literal["elements", "whole"] = "whole"
+    layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:
         """Lines of Claude Code, or an object with `loglines`."""
         if head.shape == "object":
             return "loglines" in head.keys
         return head.shape == "jsonl" and any(isinstance(item, dict) and _is_ours(item) for item in head.items)
-
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
-        """Not used: the layout is "whole"."""
-        raise NotImplementedError
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         """The session and its inline sub-agents, or the one sub-agent of a file of its own."""

@@ -89,7 +89,7 @@ class CodexReader:
     provider = PROVIDER
     recipe = 1
     spec = SpecTarget("2026-11-29", "https://github.com/openai/codex codex-rs/history, protocol, rollout", "high")
-    layout: Literal["elements", "whole"] = "whole"
+    layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:
         """Lines in envelopes, or the older bare ones."""
@@ -99,10 +99,6 @@ class CodexReader:
         if any(_is_whole(line) and line["type"] in _LINE_TYPES for line in lines):
             return True
         return any(_is_legacy(line) for line in lines)
-
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
-        """Not used: the layout is "whole"."""
-        raise NotImplementedError
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         """The one conversation of a rollout."""

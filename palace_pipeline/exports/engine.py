@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palace_pipeline.exports import names
-from palace_pipeline.exports.base import Head, Member, Reader, Report
+from palace_pipeline.exports.base import ElementReader, Head, Member, Reader, Report
 from palace_pipeline.exports.detect import head_of
 from palace_pipeline.exports.registry import reader_for
 from palace_pipeline.exports.splitter import MAX_ELEMENT_BYTES, ArrayCut, split_array, whole_values
@@ -109,7 +109,7 @@ def elements_of(member: Member, head: Head, report: Report) -> Iterator[Element]
         report.skip(str(error), expected=False, unit="file")
 
 
-def read_one(element: Element, member: Member, reader: Reader, report: Report) -> list[Conversation]:
+def read_one(element: Element, member: Member, reader: ElementReader, report: Report) -> list[Conversation]:
     """The conversations of one element; one that is odd is a skip and never an exception."""
     place = element.place
     if element.raw is None:
@@ -126,7 +126,7 @@ def read_one(element: Element, member: Member, reader: Reader, report: Report) -
     return [found for value in known for found in _read_value(value, place, member, reader, report)]
 
 
-def _read_value(value: Any, place: str, member: Member, reader: Reader, report: Report) -> list[Conversation]:
+def _read_value(value: Any, place: str, member: Member, reader: ElementReader, report: Report) -> list[Conversation]:
     if value is None:
         report.skip("null in place of a conversation", place, expected=True, unit="conversation")
         return []

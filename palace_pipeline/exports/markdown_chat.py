@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.chat_shapes import SHAPES, Shape
@@ -272,13 +272,10 @@ class MarkdownChatReader:
     provider = "transcript"
     recipe = 1
     spec = SpecTarget("2026-11-29", "rules for text without structure; line shapes of public parsers", "medium")
-    layout: Literal["elements", "whole"] = "whole"
+    layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:
         return head.shape == "text" and is_text_file(head.path) and parse_chat(head.text) is not None
-
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
-        raise NotImplementedError("read as a whole")
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         text = read_text(member, report)

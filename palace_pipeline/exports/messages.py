@@ -34,13 +34,10 @@ class FlatReader:
     provider = "sharegpt"
     recipe = 1
     spec = _SPEC
-    layout: Literal["elements", "whole"] = "whole"
+    layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:
         return head.shape in ("array", "jsonl") and _are_turns(head.items)
-
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
-        raise NotImplementedError("read as a whole")
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         messages = list(messages_of(records_of(member, report), report))
@@ -55,7 +52,7 @@ class ListReader:
     provider = "sharegpt"
     recipe = 1
     spec = _SPEC
-    layout: Literal["elements", "whole"] = "elements"
+    layout: Literal["elements"] = "elements"
 
     def detect(self, head: Head) -> bool:
         items = [item for item in head.items if isinstance(item, dict | list)]
@@ -75,9 +72,6 @@ class ListReader:
         messages = list(messages_of(numbered, report))
         if _spoken(messages, place, report):
             yield _conversation(messages, head, member.path, whole=bool(place))
-
-    def read(self, member: Member, report: Report) -> Iterator[Conversation]:
-        raise NotImplementedError("read by elements")
 
 
 READERS = (FlatReader(), ListReader())

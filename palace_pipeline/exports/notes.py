@@ -7,7 +7,7 @@ more whether it is a transcript.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.markdown_chat import chat_conversation, parse_chat
@@ -23,13 +23,10 @@ class NotesReader:
     provider = "text"
     recipe = 1
     spec = SpecTarget("2026-11-29", "rules for text without structure", "high")
-    layout: Literal["elements", "whole"] = "whole"
+    layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:
         return head.shape in ("text", "empty") and is_text_file(head.path)
-
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
-        raise NotImplementedError("read as a whole")
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         text = read_text(member, report)

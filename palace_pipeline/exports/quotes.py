@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.plaintext import document, fenced_lines, is_text_file, read_text, transcript, trim
@@ -79,13 +79,10 @@ class QuoteReader:
     provider = "transcript"
     recipe = 1
     spec = SpecTarget("2026-11-29", "rules for text without structure; inner format of MemPalace", "high")
-    layout: Literal["elements", "whole"] = "whole"
+    layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:
         return head.shape == "text" and is_text_file(head.path) and parse_quotes(head.text) is not None
-
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
-        raise NotImplementedError("read as a whole")
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         text = read_text(member, report)

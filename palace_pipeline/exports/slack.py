@@ -65,15 +65,12 @@ class SlackReader:
     provider = "slack"
     recipe = 1
     spec = SpecTarget("2026-11-29", "Slack help 220556107, docs.slack.dev, public parsers", "high")
-    layout: Literal["elements", "whole"] = "whole"
+    layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:
         if head.shape == "object" and head.wrapped is None and head.items:
             return _are_messages(head.items[0].get("messages"))
         return head.shape == "array" and _are_messages(head.items)
-
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
-        raise NotImplementedError("read as a whole")
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         records = [*records_of(member, report, None if opens_with(member) == b"[" else "messages")]

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from palace_pipeline.exports import names
-from palace_pipeline.exports.base import Member, Reader, Report
+from palace_pipeline.exports.base import ElementReader, Member, Reader, Report, WholeReader
 from palace_pipeline.exports.containers import DiskMember, unfold
 from palace_pipeline.exports.engine import Element, elements_of, identify, read_member, read_one
 from palace_pipeline.exports.registry import READERS
@@ -232,7 +232,13 @@ class _Run:
         return f"{reader.recipe}@{zone}" if zone else str(reader.recipe)
 
     def _read_elements(
-        self, file: _File, member: Member, reader: Reader, elements: Iterator[Element], sha256: str, report: Report
+        self,
+        file: _File,
+        member: Member,
+        reader: ElementReader,
+        elements: Iterator[Element],
+        sha256: str,
+        report: Report,
     ) -> None:
         recipe = self._recipe(reader, file.path)
         for element in elements:
@@ -257,7 +263,9 @@ class _Run:
                 report.skips += own.skips
                 report.unknown += own.unknown
 
-    def _read_whole(self, file: _File, member: Member, reader: Reader, head: Any, sha256: str, report: Report) -> None:
+    def _read_whole(
+        self, file: _File, member: Member, reader: WholeReader, head: Any, sha256: str, report: Report
+    ) -> None:
         kept = keep_whole(self.ledger, self.vault, file.path, member, "whole")
         file.kept.append(kept)
         name = short_hash(reader.format, self._recipe(reader, file.path), member.path, kept.sha256, length=40)

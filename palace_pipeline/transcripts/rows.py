@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import date
 from typing import Any
 
 import polars as pl
 
-from palace_pipeline.model import CONVERSATIONS, MESSAGE_FIELDS, MESSAGES, Attachment, Citation, Conversation, Message
+from palace_pipeline.model import (
+    CONVERSATIONS,
+    MESSAGE_FIELDS,
+    MESSAGES,
+    Attachment,
+    Citation,
+    Conversation,
+    Message,
+    message_values,
+)
 
 Key = tuple[str, str]
 
@@ -23,7 +31,7 @@ def message_rows(conversation: Conversation, day: date) -> list[dict[str, Any]]:
         "account": conversation.account,
         "source_file": conversation.source_file,
     }
-    return [{**head, "seq": seq, **asdict(message)} for seq, message in enumerate(conversation.messages)]
+    return [{**head, "seq": seq, **message_values(message)} for seq, message in enumerate(conversation.messages)]
 
 
 def conversation_row(

@@ -85,11 +85,19 @@ def terms(text: str) -> Generator[Term]:
 def index_terms(text: str) -> list[str]:
     """The terms of a text without their places, for an index."""
     plain, _ = _normalise(text)
-    return [term for match in _TOKEN.finditer(plain) for term, _, _ in _terms_of(match)]
+    found: list[str] = []
+    for match in _TOKEN.finditer(plain):
+        if (word := match["word"]) is not None:
+            found += _word_terms(word)
+        else:
+            found += [term for term, _, _ in _terms_of(match)]
+    return found
 
 
 def paired_characters(text: str) -> set[str]:
     """The single characters of paired scripts in a text: what a query of one character is looked up in."""
+    if text.isascii():
+        return set()
     plain, _ = _normalise(text)
     return {character for match in _TOKEN.finditer(plain) if match["paired"] for character in match["paired"]}
 
@@ -167,6 +175,12 @@ def _words(whole: str, start: int) -> Generator[tuple[str, int, int]]:
     for piece, place in parts:
         if len(piece) <= LONGEST_TERM:
             yield _stem(piece), place, place + len(piece)
+
+
+@lru_cache(maxsize=50_000)
+def _word_terms(whole: str) -> tuple[str, ...]:
+    """The terms of a word by themselves; nine words of ten in code and logs were there before."""
+    return tuple(term for term, _, _ in _words(whole, 0))
 
 
 def _pieces(word: str) -> Generator[tuple[str, int]]:
