@@ -54,12 +54,21 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class SpecTarget:
-    """Where a reader's picture of its format comes from, and when that was last looked at."""
+    """Where a reader's picture of its format comes from, and when that was last looked at.
+
+    `name`, `where` and `since` are for people: `palace formats` and the table in `docs/formats.md` are made of them.
+    """
 
     checked: str
     """ISO date."""
     source: str
     confidence: Literal["high", "medium", "low"]
+    name: str = ""
+    """What people call the format (`ChatGPT export`); without it the reader's `format` stands there."""
+    where: str = ""
+    """Where a person gets such a file, in one short line; Markdown's backticks for paths."""
+    since: str = ""
+    """Year or year and month in which the shape was first seen; "" if nobody can say."""
 
 
 @dataclass(slots=True)
@@ -97,6 +106,8 @@ class _Format(Protocol):
     def detect(self, head: Head) -> bool:
         """True if the member is surely of this format, judged by shape and never by file name alone."""
         ...
+
+    # A reader may also have `known_keys: Mapping[str, frozenset[str]]`, see `exports.drift.unknown_keys`.
 
 
 class ElementReader(_Format, Protocol):
