@@ -7,6 +7,7 @@ A reader never writes, never logs content, and never lets one odd record end a f
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,13 +38,42 @@ class Member(Protocol):
         ...
 
 
+_NAME = re.compile(r"[A-Za-z0-9_.:/@+#<>-]{1,60}")
+_ODD = "(odd name)"
+_WHAT = re.compile(r"[a-zA-Z_-]{0,20}(?: [a-zA-Z_-]{1,20}){0,2}")
+
+
+class Names(Counter[str]):
+    """Counts by `what:name` (or `what name`). What does not look like a name is counted as `(odd name)`.
+
+    Whatever stands where a file should name a type may as well be what somebody said: it must not reach a report.
+    """
+
+    def __setitem__(self, key: str, count: int) -> None:
+        super().__setitem__(_clean_name(key), count)
+
+    def __missing__(self, key: str) -> int:
+        return self.get(_clean_name(key), 0)
+
+
+def _clean_name(key: str) -> str:
+    if key.endswith(_ODD):
+        return key
+    what, mark, name = key.partition(":")
+    if not mark or not _WHAT.fullmatch(what):
+        what, mark, name = key.rpartition(" ")
+    if not _WHAT.fullmatch(what):
+        return _ODD
+    return key if _NAME.fullmatch(name) else f"{what}{mark}{_ODD}"
+
+
 @dataclass(slots=True)
 class Report:
     """What a reading did not take. One per file; `where` of every skip starts with the member's path."""
 
     path: str = ""
     skips: list[Skip] = field(default_factory=list[Skip])
-    unknown: Counter[str] = field(default_factory=Counter[str])
+    unknown: Counter[str] = field(default_factory=Names)
     """Names (never values) of record types, content types and roles that no reader knows: the drift alarm."""
 
     def skip(self, reason: str, place: str = "", *, expected: bool, count: int = 1, unit: Unit = "message") -> None:
