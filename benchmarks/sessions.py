@@ -92,6 +92,8 @@ _PROJECTS = (
     *("tidepool", "ledgerline", "north-harbour", "orchard-api", "paper-mill", "quiet-queue", "rooftop"),
     *("signal-box", "tram-times", "umbra-ui", "violin-notes", "wharf-infra"),
 )
+_PLACES = tuple((name, number % 6 == 5) for number, name in enumerate(_PROJECTS))
+"""Projects, and whether people write Chinese there."""
 _FOLDERS = ("core", "api", "store", "jobs", "web", "tests", "tools", "models")
 _ENDINGS = (".py", ".py", ".py", ".ts", ".go", ".toml", ".md")
 
@@ -171,6 +173,33 @@ def write_sessions(folder: Path, sessions: int, messages: int, seed: int = 1) ->
     return files
 
 
+Tool = tuple[str, dict[str, Any], str]
+"""Name, arguments and output of a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Texts to fill exports of other kinds with, so many that they seldom repeat."""
+
+    questions: list[str]
+    answers: list[str]
+    thoughts: list[str]
+    tools: list[Tool]
+
+
+def sample_texts(seed: int, count: int = 1500) -> Samples:
+    """`count` texts of each kind; one in six is in Chinese."""
+    rng = random.Random(f"texts:{seed}")
+    places = [_Session(rng, f"/home/sample/dev/{name}", chinese, FIRST_DAY) for name, chinese in _PLACES]
+    sessions = [places[number % len(places)] for number in range(count)]
+    return Samples(
+        [_question(session) for session in sessions],
+        [_answer(session) for session in sessions],
+        [_prose(session, rng.randint(20, 110)) for session in sessions],
+        [_some_tool(session, int(min(rng.lognormvariate(7.2, 1.1), 30_000))) for session in sessions],
+    )
+
+
 def _moment(rng: random.Random) -> datetime:
     """A moment in working hours mostly; few on weekends."""
     while True:
@@ -217,7 +246,7 @@ def _exchange(session: _Session, left: int) -> None:
 def _tool(session: _Session, message_id: str, size: int) -> None:
     """A call and its result of about `size` characters, which the log shows twice, as the program writes it."""
     rng = session.rng
-    name, arguments, output = rng.choice((_read, _bash, _grep, _edit))(session, size)
+    name, arguments, output = _some_tool(session, size)
     call = f"toolu_{rng.getrandbits(88):022x}"
     session.answer({"type": "tool_use", "id": call, "name": name, "input": arguments}, message_id, "tool_use")
     block = {"tool_use_id": call, "type": "tool_result", "content": output}
@@ -227,17 +256,19 @@ def _tool(session: _Session, message_id: str, size: int) -> None:
 
 # --- tools ------------------------------------------------------------------------------------------------------------
 
-_Tool = tuple[str, dict[str, Any], str]
+
+def _some_tool(session: _Session, size: int) -> Tool:
+    return session.rng.choice((_read, _bash, _grep, _edit))(session, size)
 
 
-def _read(session: _Session, size: int) -> _Tool:
+def _read(session: _Session, size: int) -> Tool:
     rng = session.rng
     code = _code(rng, size)
     numbered = "\n".join(f"{number:5}→{line}" for number, line in enumerate(code.split("\n"), rng.randint(1, 300)))
     return "Read", {"file_path": _path(session)}, numbered
 
 
-def _edit(session: _Session, size: int) -> _Tool:
+def _edit(session: _Session, size: int) -> Tool:
     rng = session.rng
     path, new = _path(session), _code(rng, size // 2)
     old = "\n".join(line for line in new.split("\n") if rng.random() < 0.7)
@@ -248,7 +279,7 @@ def _edit(session: _Session, size: int) -> _Tool:
     )
 
 
-def _grep(session: _Session, size: int) -> _Tool:
+def _grep(session: _Session, size: int) -> Tool:
     rng = session.rng
     pattern, lines, length = _name(rng), list[str](), 0
     while length < size:
@@ -258,7 +289,7 @@ def _grep(session: _Session, size: int) -> _Tool:
     return "Grep", {"pattern": pattern, "path": session.cwd, "output_mode": "content"}, "\n".join(lines)
 
 
-def _bash(session: _Session, size: int) -> _Tool:
+def _bash(session: _Session, size: int) -> Tool:
     rng = session.rng
     command, line_of = rng.choice(_COMMANDS)
     lines, length = list[str](), 0

@@ -77,8 +77,8 @@ class Message:
     tokens_cached: int | None = None
     cost: float | None = None
     tool_name: str | None = None
-    citations: list[Citation] = field(default_factory=list[Citation])
-    attachment: list[Attachment] = field(default_factory=list[Attachment])
+    citations: list[Citation] = field(default_factory=list)
+    attachment: list[Attachment] = field(default_factory=list)
     hidden_reason: str | None = None
 
     @property
@@ -185,9 +185,8 @@ class Chunk:
 
 def short_hash(*parts: str, length: int = 16) -> str:
     """First `length` hex digits of sha256 over length-prefixed parts (so that ('ab','c') and ('a','bc') differ)."""
-    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
-    digest = hashlib.sha256(b"".join([b"%d:%b" % (len(data), data) for data in encoded]))
-    return digest.hexdigest()[:length]
+    encoded = [b"%d:%b" % (len(data := part.encode("utf-8", "surrogatepass")), data) for part in parts]
+    return hashlib.sha256(b"".join(encoded)).hexdigest()[:length]
 
 
 def page_hash(provider: str, conversation_id: str) -> str:

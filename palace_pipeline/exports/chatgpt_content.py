@@ -38,8 +38,8 @@ class Content:
 
     type: str
     text: str
-    attachments: list[Attachment] = field(default_factory=list[Attachment])
-    citations: list[Citation] = field(default_factory=list[Citation])
+    attachments: list[Attachment] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
 
 
 def read_content(value: Any, metadata: dict[str, Any], report: Report) -> Content:

@@ -79,7 +79,7 @@ class Rows:
 
     uuid: str
     when: datetime | None
-    rows: list[Message] = field(default_factory=list[Message])
+    rows: list[Message] = field(default_factory=list)
 
     def add(self, **values: Any) -> Message:
         count = len(self.rows)
@@ -183,7 +183,7 @@ class Answer:
 
     model: str | None = None
     hidden: str | None = None
-    texts: list[str] = field(default_factory=list[str])
+    texts: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set[str])
     text_row: Message | None = None
     thinking: Message | None = None

@@ -39,7 +39,7 @@ class Node:
     """The record says that nothing comes before it (`parentUuid: null`)."""
     turn: Turn = ""
     answer: str | None = None
-    rows: list[Message] = field(default_factory=list[Message])
+    rows: list[Message] = field(default_factory=list)
 
 
 class Thread:

@@ -36,12 +36,12 @@ _DEEPEST = 20
 class _Parts:
     """What the content of one turn holds."""
 
-    text: list[str] = field(default_factory=list[str])
-    thinking: list[str] = field(default_factory=list[str])
-    calls: list[tuple[str | None, str]] = field(default_factory=list[tuple[str | None, str]])
-    results: list[tuple[str | None, str]] = field(default_factory=list[tuple[str | None, str]])
-    files: list[Attachment] = field(default_factory=list[Attachment])
-    citations: list[Citation] = field(default_factory=list[Citation])
+    text: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+    calls: list[tuple[str | None, str]] = field(default_factory=list)
+    results: list[tuple[str | None, str]] = field(default_factory=list)
+    files: list[Attachment] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
 
 
 def is_turn(value: Mapping[str, Any]) -> bool:
