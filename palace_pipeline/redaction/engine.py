@@ -19,7 +19,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 from palace_pipeline.redaction import containers, names, pii, shapes
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE, data_text
-from palace_pipeline.redaction.scanning import Program
+from palace_pipeline.redaction.scanning import Program, Runs
 from palace_pipeline.redaction.verdicts import is_placeholder, looks_random, secret_enough, word_share
 from palace_pipeline.redaction.views import View, decoded_base64, flat, views_of
 from palace_pipeline.redaction.words import WORDS
@@ -149,7 +149,7 @@ def _rule(row: dict[str, Any]) -> Rule:
 
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
-_RUN = Program(rb"[A-Za-z0-9+/_\-]{20,}={0,2}")
+_RUN = Runs(bytes(_ALNUM) + b"+/_-", 20)
 _BASE64_TEXT = re.compile(rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[2-7][0-9a-fA-F]){16}")
 _WORDS = containers.WORDS_OF_INTEREST
 _URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
@@ -297,8 +297,9 @@ class RuleEngine:
 
     def _runs(self, text: str, data: bytes, work: Work, own: list[Hit]) -> Iterator[tuple[int, int, str]]:
         """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
-        for spans in _RUN.spans(data):
-            start, end = spans[0]
+        for start, end in _RUN.spans(data):
+            if data[end : end + 1] == b"=":  # padding of base64
+                end += 2 if data[end + 1 : end + 2] == b"=" else 1
             size = end - start
             if not start or data[start - 1] not in _ALNUM:
                 edge = start + (data[start - 1 : start + 1] in (b"\\n", b"\\r", b"\\t"))
