@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import orjson
 
@@ -16,10 +17,13 @@ from palace_pipeline.model import Attachment
 
 Record = dict[str, Any]
 
-_RECORD_START = re.compile(rb'\{"(?:timestamp|type|parentUuid|uuid|sessionId|ordinal)"')
+_RECORD_START = re.compile(rb'\{"(?:timestamp|type|parentUuid|uuid|sessionId|ordinal|kind|role)"')
 _SALVAGE_TRIES = 8
 _PLAIN_NAME = re.compile(r"[\w.:/<>-]{1,60}", re.ASCII)
 _DATA_URL = re.compile(r"data:([\w.+/-]*)[^,]{0,100},", re.ASCII)
+_URI = re.compile(r"[A-Za-z][\w+.-]+://[^/]*(/.*)?", re.ASCII | re.DOTALL)
+_WINDOWS_DRIVE = re.compile(r"/[A-Za-z]:")
+_SIDE_BYTES = 16 * 1024 * 1024
 
 
 def records(member: Member, report: Report, is_whole: Callable[[Record], bool]) -> Iterator[tuple[int, Record]]:
@@ -148,3 +152,36 @@ def url_file(url: object) -> Attachment:
 def base_name(path: str) -> str:
     """The last part of a path of any system."""
     return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+
+
+def uri_path(value: object) -> str | None:
+    """The path of a folder or file that is given as `file:///…` (or another scheme) or as a plain path."""
+    text = name_of(value)
+    if text is None or (match := _URI.fullmatch(text)) is None:
+        return text
+    path = clean_text(unquote(match[1] or ""))
+    return (path[1:] if _WINDOWS_DRIVE.match(path) else path) or None
+
+
+def side_file(member: Member, relative: str) -> bytes:
+    """The content of a small file beside a log (a session index, a manifest); b"" if there is none to be read.
+
+    What such a file adds (a title, a folder) is not worth a skip, and it is asked for once per session.
+    """
+    beside = member.near(relative)
+    if beside is None:
+        return b""
+    try:
+        with beside.open() as stream:
+            data = stream.read(_SIDE_BYTES + 1)
+    except MemberError:
+        return b""
+    return data if len(data) <= _SIDE_BYTES else b""
+
+
+def side_json(member: Member, relative: str) -> object:
+    """The value of a small JSON file beside a log, or None."""
+    try:
+        return parse_json(side_file(member, relative))
+    except (ValueError, RecursionError):
+        return None
