@@ -7,6 +7,7 @@ import re
 from typing import Any, BinaryIO
 
 from palace_pipeline.exports.base import Head, Member
+from palace_pipeline.exports.deep_json import parse_deep
 from palace_pipeline.exports.splitter import ArrayCut, split_array
 from palace_pipeline.exports.text import decode, json_lines, parse_json
 
@@ -150,6 +151,11 @@ def _is_turn(item: dict[str, Any]) -> bool:
 def _value(data: bytes) -> Any:
     try:
         return parse_json(data)
+    except ValueError as error:
+        if not isinstance(error.__cause__, RecursionError):
+            return None
+    try:
+        return parse_deep(data)
     except ValueError:
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from palace_pipeline.exports import names
 from palace_pipeline.exports.base import ElementReader, Head, Member, Reader, Report
+from palace_pipeline.exports.deep_json import parse_deep
 from palace_pipeline.exports.detect import head_of
 from palace_pipeline.exports.registry import reader_for
 from palace_pipeline.exports.splitter import MAX_ELEMENT_BYTES, ArrayCut, split_array, whole_values
@@ -117,13 +118,23 @@ def read_one(element: Element, member: Member, reader: ElementReader, report: Re
         return []
     raw = element.raw.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n")
     try:
-        return _read_value(parse_json(raw), place, member, reader, report)
+        return _read_value(_parsed(raw), place, member, reader, report)
     except ValueError:
         report.skip("damaged JSON", place, expected=False, unit="conversation")
     # What follows a lost quote or bracket was taken for a part of this element: find the good ones again.
     values = (parse_json(piece) for piece in whole_values(raw))
     known = (value for value in values if reader.detect(Head(member.path, "array", items=[value])))
     return [found for value in known for found in _read_value(value, place, member, reader, report)]
+
+
+def _parsed(raw: bytes) -> Any:
+    """The value of an element. An object that ordinary parsers find too deep is a tree of messages."""
+    try:
+        return parse_json(raw)
+    except ValueError as error:
+        if isinstance(error.__cause__, RecursionError) and raw.startswith(b"{"):
+            return parse_deep(raw)
+        raise
 
 
 def _read_value(value: Any, place: str, member: Member, reader: ElementReader, report: Report) -> list[Conversation]:
