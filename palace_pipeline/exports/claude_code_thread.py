@@ -11,16 +11,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from palace_pipeline.exports.agent_log import Record, name_of
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.claude_code_blocks import Answer, Rows, add_user_rows
 from palace_pipeline.exports.ids import derive_ids
 from palace_pipeline.exports.times import parse_instant
+from palace_pipeline.exports.tree import Turn, left_behind
 from palace_pipeline.model import VISIBLE_ROLES, Message
-
-Turn = Literal["", "prompt", "answer", "result"]
 
 _LOCAL_MODEL = "<synthetic>"
 _NOT_A_PERSON = frozenset({"task-notification", "coordinator", "peer", "hook", "system"})
@@ -159,8 +158,9 @@ class Thread:
         for answer in self._answers.values():
             answer.finish()
         ups = self._ups()
+        left_out = left_behind([node.turn for node in self._nodes], [node.answer for node in self._nodes], ups)
         last_row: list[Message | None] = []
-        for node, up, left in zip(self._nodes, ups, self._left_behind(ups), strict=True):
+        for node, up, left in zip(self._nodes, ups, left_out, strict=True):
             before = last_row[up] if up >= 0 else None
             for row in node.rows:
                 row.branch_active = not left
@@ -188,31 +188,6 @@ class Thread:
     def _earlier(self, uuid: str | None, at: int) -> int:
         index = self._index.get(uuid, at) if uuid else at
         return index if index < at else -1
-
-    def _left_behind(self, ups: list[int]) -> list[bool]:
-        nodes = self._nodes
-        last = list(range(len(nodes)))
-        for at in range(len(nodes) - 1, 0, -1):
-            if ups[at] >= 0 and last[at] > last[ups[at]]:
-                last[ups[at]] = last[at]
-        anchors: list[int] = []
-        forks: dict[tuple[Any, ...], dict[Any, list[int]]] = {}
-        for at, (node, up) in enumerate(zip(nodes, ups, strict=True)):
-            anchors.append(up if up < 0 or nodes[up].turn else anchors[up])
-            if node.turn == "prompt":
-                forks.setdefault(("prompt", anchors[at]), {})[at] = [at]
-            elif node.turn == "answer" and up >= 0 and nodes[up].turn == "prompt":
-                forks.setdefault(("answer", up), {}).setdefault(node.answer, []).append(at)
-        left = [False] * len(nodes)
-        for ways in forks.values():
-            if len(ways) > 1:
-                followed = max(ways.values(), key=lambda way: max(last[at] for at in way))
-                for way in ways.values():
-                    for at in way:
-                        left[at] = way is not followed
-        for at, up in enumerate(ups):
-            left[at] = left[at] or (up >= 0 and left[up])
-        return left
 
 
 def rows_of(thread: Thread, inside: Iterable[Thread] = ()) -> list[Message]:

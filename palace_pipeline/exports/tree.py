@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Literal
+
+Turn = Literal["", "prompt", "answer", "result"]
+"""What a record of an agent's log is to the conversation; "" for bookkeeping and hidden text."""
 
 
 @dataclass(slots=True)
@@ -88,3 +92,35 @@ def _single_line(children: Mapping[str, Sequence[str]], root: str) -> list[str]:
     while len(below := children.get(line[-1], [])) == 1 and below[0] not in line:
         line.append(below[0])
     return line if not below else []
+
+
+def left_behind(turns: Sequence[Turn], answers: Sequence[Any], ups: Sequence[int]) -> list[bool]:
+    """Which records of an agent's log lie on a branch that was rewound.
+
+    `ups`: the parent of each record as an index smaller than its own, -1 at the start. Ordinary work forks such a tree
+    too (parallel tools, hooks, messages that another process adds), so being off the path of the last record says
+    nothing. A branch was left only where one place has two questions, or one question two answers (`answers`: what
+    tells them apart): then the one that was followed last is active.
+    """
+    last = list(range(len(ups)))
+    for at in range(len(ups) - 1, 0, -1):
+        if ups[at] >= 0 and last[at] > last[ups[at]]:
+            last[ups[at]] = last[at]
+    anchors: list[int] = []
+    forks: dict[tuple[Any, ...], dict[Any, list[int]]] = {}
+    for at, (turn, up) in enumerate(zip(turns, ups, strict=True)):
+        anchors.append(up if up < 0 or turns[up] else anchors[up])
+        if turn == "prompt":
+            forks.setdefault(("prompt", anchors[at]), {})[at] = [at]
+        elif turn == "answer" and up >= 0 and turns[up] == "prompt":
+            forks.setdefault(("answer", up), {}).setdefault(answers[at], []).append(at)
+    left = [False] * len(ups)
+    for ways in forks.values():
+        if len(ways) > 1:
+            followed = max(ways.values(), key=lambda way: max(last[at] for at in way))
+            for way in ways.values():
+                for at in way:
+                    left[at] = way is not followed
+    for at, up in enumerate(ups):
+        left[at] = left[at] or (up >= 0 and left[up])
+    return left
