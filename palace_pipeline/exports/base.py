@@ -11,9 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from palace_pipeline.model import Conversation, Skip, Unit
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from palace_pipeline.exports.databases import Database
 
 
 class Member(Protocol):
@@ -101,6 +106,9 @@ class SpecTarget:
     """Year or year and month in which the shape was first seen; "" if nobody can say."""
 
 
+Utf16 = Literal["utf-16-le", "utf-16-be"]
+
+
 @dataclass(slots=True)
 class Head:
     """The beginning of a member, as much of it as detection needs. Made by `exports.detect.head_of`.
@@ -109,6 +117,8 @@ class Head:
     object itself (objects of any size: only as much as fits is parsed, see `head_of`). `keys`: top-level keys of a
     JSON object in order. `text`: decoded beginning, for text formats. `wrapped`: key under which a JSON object holds
     the list of conversations (`conversations`, `chats`…), then `items` are that list's first values.
+    `encoding`: set for JSON in UTF-16, which is read as UTF-8 (`exports.utf16`). Of an SQLite database `keys` are the
+    names of its tables, and `database` is the open database itself.
     """
 
     path: str
@@ -117,6 +127,8 @@ class Head:
     keys: list[str] = field(default_factory=list[str])
     text: str = ""
     wrapped: str | None = None
+    encoding: Utf16 | None = None
+    database: Database | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -164,5 +176,25 @@ class WholeReader(_Format, Protocol):
         ...
 
 
-Reader = ElementReader | WholeReader
+class RowsReader(_Format, Protocol):
+    """Reads an SQLite database conversation by conversation.
+
+    `elements` gives each conversation's own rows as one JSON object (`databases.kept_row`), and only what belongs to
+    chats: a database may hold sign-in tokens beside them. The vault keeps these lines and never the database, an
+    unchanged conversation is not parsed again, and `detect` takes both: the tables of a database (`head.keys`), and
+    lines that were kept of one (`databases.holds_rows`).
+    """
+
+    layout: Literal["rows"]
+
+    def elements(self, connection: sqlite3.Connection, report: Report) -> Iterator[tuple[str, bytes]]:
+        """(place, JSON) of each conversation; the same rows give the same bytes. Errors of SQLite may come through."""
+        ...
+
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
+        """The conversations of one parsed element, as for `ElementReader`."""
+        ...
+
+
+Reader = ElementReader | WholeReader | RowsReader
 """One export format. Register an instance in `exports.registry.READERS`."""

@@ -44,9 +44,28 @@ _SIDE_FILES = set(
     channels.json groups.json dms.json mpims.json integration_logs.json canvases.json content_flags.json lists.json
     file_conversations.json huddle_transcripts.json
     sessions-index.json session_index.jsonl history.jsonl stats-cache.json
+    session_search.sqlite summary.json updates.jsonl events.jsonl rewind_points.jsonl prompt_history.jsonl
+    prompt_context.json signals.json
     """.split()  # noqa: SIM905
 )
 _SIDE_PATHS = re.compile(r"(?:^|/)projects/[^/]+\.json$|(?:^|/)manifest-[^/]*\.json$|(?:^|/)todos/[^/]+\.json$")
+
+_DATABASE = (".db", ".vscdb", ".sqlite", ".sqlite3", ".vscdb.backup")
+_BESIDE_DATABASE = ("-wal", "-shm", "-journal")
+_DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d\.json")
+_SESSION_FILE = re.compile(r"(?:^|/)sessions/[0-9a-fA-F-]{36}\.json$")
+_SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json")
+_SIDECARS = re.compile(
+    r"""
+    # Grok Build: what lies beside the chat of a session, whose folder is named by a percent-encoded or hashed path
+    (?:^|/)sessions/(?:[^/]*%[0-9A-F]{2}[^/]*|[^/]*-[0-9a-f]{16})
+      (?:/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/(?!chat_history\.jsonl(?:\.(?:zst|gz))?$|subagents/[^/]+/chat_history).+
+        | /prompt_history\.jsonl | /permission[^/]*\.toml)$
+    # Cursor: terminals, rules and tools of a project
+  | (?:^|/)\.cursor/projects/[^/]+/(?!agent-transcripts/).+$
+    """,
+    re.VERBOSE,
+)
 
 _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".7z", ".rar", ".bz2", ".xz")
 
@@ -80,6 +99,40 @@ def is_asset(path: str, start: bytes = b"") -> bool:
 def is_side_file(path: str) -> bool:
     """Known files of exports that hold no chats; asked only after no reader has claimed the content."""
     return _name(path) in _SIDE_FILES or _SIDE_PATHS.search(path) is not None
+
+
+def is_sidecar(path: str) -> bool:
+    """What agents keep beside their chats, known by its place: looked at by no reader, since some would pass for notes."""
+    return _SIDECARS.search(path) is not None
+
+
+def is_beside_database(path: str) -> bool:
+    """The log of a database's changes (`-wal`, `-journal`) or its shared memory: read with the database, never kept."""
+    name = _name(path)
+    return name.endswith(_BESIDE_DATABASE) and name.rpartition("-")[0].endswith(_DATABASE)
+
+
+def is_database_part(path: str) -> bool:
+    """A file that calls itself an SQLite database, or lies beside one, whatever is in it."""
+    return is_beside_database(path) or _name(path).endswith(_DATABASE)
+
+
+def companions(path: str) -> tuple[str, ...]:
+    """Files, by path relative to a file's own folder, whose change changes how that file reads; most files have none.
+
+    They may not be there. Asked for every file of a scan, so it looks at the name and little more.
+    """
+    name = path.rpartition("/")[2]
+    if name.endswith(_DATABASE):
+        return (f"{name}-wal", f"{name}-journal")
+    if name == "chat_history.jsonl":
+        return ("summary.json", "updates.jsonl")
+    if name.endswith(".json"):
+        if len(name) == 15 and _DAY_FILE.fullmatch(name):
+            return tuple(f"../{beside}" for beside in _SLACK_LISTS)
+        if len(name) == 41 and _SESSION_FILE.search(path):
+            return ("sessions.json",)
+    return ()
 
 
 def is_unread_archive(path: str) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from palace_pipeline.exports.names import is_litter
+from palace_pipeline.exports.names import companions, is_beside_database, is_litter
 from palace_pipeline.model import short_hash
 
 SETTLE_SECONDS = 10.0
@@ -23,6 +23,8 @@ SETTLE_SECONDS = 10.0
 class Seen:
     """A file as a scan found it. `root`: the folder it was found below.
 
+    Of a file that is read together with others (`names.companions`) `mtime_ns` also stands for their sizes and times,
+    so that it is read again when one of them changes; `ctime_ns` is the last change of all of them.
     `problem`: why it is not read, if so; `expected`: nobody would want it.
     """
 
@@ -72,12 +74,52 @@ def scan(paths: Iterable[Path], home: Path | None = None) -> Iterator[Seen | Mis
         if stat.S_ISDIR(info.st_mode):
             yield from _below(str(path), str(path), archive)
         else:
-            yield _seen(str(path), str(path.parent), info)
+            yield _Beside().with_companions(_seen(str(path), str(path.parent), info))
+
+
+State = tuple[int, int, int]
+"""Size, modification time and change time (ns) of a file."""
+
+
+@dataclass(slots=True)
+class _Beside:
+    """The states of companions, looked at once however many files have them (Slack's lists belong to every day file)."""
+
+    known: dict[str, State | None] = field(default_factory=dict[str, State | None])
+
+    def with_companions(self, seen: Seen) -> Seen:
+        """The file with its companions in its times."""
+        beside = companions(seen.path)
+        if not beside or seen.problem is not None:
+            return seen
+        folder = seen.path.rpartition("/")[0]
+        states: list[tuple[str, State]] = []
+        for name in beside:
+            path = f"{folder}/{name}" if not name.startswith("../") else f"{folder.rpartition('/')[0]}/{name[3:]}"
+            # Nothing above the export belongs to it.
+            if path.startswith(f"{seen.root.rstrip('/')}/") and (state := self._state(path)) is not None:
+                states.append((name, state))
+        if not states:
+            return seen
+        mixed = short_hash(str(seen.mtime_ns), *(f"{name}|{size}|{mtime}" for name, (size, mtime, _) in states))
+        changed = max(seen.ctime_ns, *(ctime for _, (_, _, ctime) in states))
+        return replace(seen, mtime_ns=int(mixed[:15], 16), ctime_ns=changed)
+
+    def _state(self, path: str) -> State | None:
+        if path not in self.known:
+            try:
+                info = Path(path).lstat()
+            except OSError:
+                info = None
+            whole = info is not None and stat.S_ISREG(info.st_mode) and info.st_size > 0
+            self.known[path] = (info.st_size, info.st_mtime_ns, info.st_ctime_ns) if info and whole else None
+        return self.known[path]
 
 
 def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
     # An explicit stack: folders may be nested deeper than Python's recursion goes.
     stack = [folder]
+    beside = _Beside()
     while stack:
         current = stack.pop()
         try:
@@ -87,7 +129,10 @@ def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
             yield Seen(_readable(current), _readable(root), 0, 0, 0, 0, f"folder cannot be read ({error.strerror})")
             continue
         folders: list[str] = []
+        present = {entry.name for entry in entries}
         for entry in entries:
+            if is_beside_database(entry.name) and entry.name.rpartition("-")[0] in present:
+                continue  # part of the database that it lies beside
             if entry.path == archive:
                 yield Seen(entry.path, root, 0, 0, 0, 0, "the archive itself", expected=True)
                 continue
@@ -104,7 +149,7 @@ def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
             if stat.S_ISDIR(info.st_mode):
                 folders.append(entry.path)
             else:
-                yield _seen(entry.path, root, info)
+                yield beside.with_companions(_seen(entry.path, root, info))
         stack.extend(reversed(folders))
 
 

@@ -96,10 +96,13 @@ def _sync(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> int:
-    """Delete temporary files that a kill left in `folder` and below, under the home's lock; returns how many."""
+    """Delete temporary files and folders that a kill left in `folder` and below, under the home's lock; returns how many."""
     count = 0
-    for path in folder.rglob(f"{TEMPORARY_PREFIX}*"):
-        if path.is_file():
+    for path in list(folder.rglob(f"{TEMPORARY_PREFIX}*")):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+            count += 1
+        elif path.is_file():
             path.unlink()
             count += 1
     return count

@@ -105,7 +105,7 @@ class Home:
         self.key()
         if not marker.exists():
             write_bytes(marker, f"{SCHEMA_VERSION}\n".encode())
-        for name in ("conversations", "lake", "receipts", "quarantine"):
+        for name in ("conversations", "lake", "receipts", "quarantine", "vault"):
             remove_leftovers(self.path / name)
 
     def key(self) -> bytes:
