@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from palace_pipeline.redaction.scanning import Program
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+from palace_pipeline.redaction.scanning import Program, Runs
 from palace_pipeline.redaction.verdicts import (
     WEAK_PASSWORDS,
     is_hex,
@@ -22,7 +24,7 @@ from palace_pipeline.redaction.verdicts import (
     token_like,
     word_share,
 )
-from palace_pipeline.redaction.words import WORDS, Finder, any_word
+from palace_pipeline.redaction.words import WORDS
 
 Strength = Literal["password", "strong", "weak", "phrase"]
 
@@ -311,32 +313,48 @@ def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Ass
 
 # --- names in other scripts -------------------------------------------------------------------------------------------
 
-_foreign_name = Finder("foreign_password", "foreign_token")
-_FOREIGN_PASSWORD = any_word("foreign_password").pattern
-_FOREIGN_TOKEN = any_word("foreign_token").pattern
-_FOREIGN = re.compile(
-    rf"(?i:(?P<password>{_FOREIGN_PASSWORD})|(?P<token>{_FOREIGN_TOKEN}))"
-    r"(?P<gap>(?:[^\x21-\x7e\n]|[:=：(（\[*`\"'“「‘]){0,16}?)(?P<open>[`\"'“「‘(]?)(?P<value>[!-~]{6,512})"
+_FOREIGN_GROUPS: tuple[tuple[Strength, str], ...] = (("password", "foreign_password"), ("strong", "foreign_token"))
+_FOREIGN: tuple[tuple[str, Strength], ...] = tuple(
+    (word.replace("_", " "), strength) for strength, group in _FOREIGN_GROUPS for word in sorted(WORDS[group])
 )
+_FOREIGN_NAMES = AhoCorasick([word.lower() for word, _ in _FOREIGN], matchkind=MatchKind.LeftmostLongest)
+_GAP = 16
+"""Characters that may stand between a name and its value: a particle, a colon, quotes."""
+_AFTER = re.compile(
+    rf"(?:[^\x21-\x7e\n]|[:=：(（\[*`\"'“「‘]){{0,{_GAP}}}?(?P<open>[`\"'“「‘(]?)(?P<value>[!-~]{{6,512}})"
+)
+_ASCII = Runs(bytes(range(33, 127)), 6)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def foreign(text: str, data: bytes) -> Iterator[Assigned]:
     """Values after a credential name in Chinese, Japanese, Korean, Russian and others: the value is a run of ASCII."""
-    if text.isascii() or not _foreign_name(text):
+    if text.isascii():
         return
-    for found in _FOREIGN.finditer(text):
-        start = found.start("value")
-        value = found["value"]
+    low = _SURROGATE.sub("\ufffd", text.lower())
+    if len(low) != len(text):  # a letter whose lower case is two: places would not fit
+        low = _SURROGATE.sub("\ufffd", text)
+    runs = _ASCII.spans(data)
+    run = next(runs, None)
+    for index, start, end in _FOREIGN_NAMES.find_matches_as_indexes(low):
+        while run is not None and run[1] < end + 6:
+            run = next(runs, None)
+        if run is None:
+            return
+        found = _AFTER.match(text, end) if run[0] <= end + _GAP else None
+        if found is None:
+            continue
+        start, value = found.start("value"), found["value"]
         while value[:1] in "`\"'([:=*":
             value, start = value[1:], start + 1
         if not value:
             continue
-        end = _bare_end(data, start, start + len(value), start)
-        value = text[start:end]
-        strength: Strength = "password" if found["password"] else "strong"
+        stop = _bare_end(data, start, start + len(value), start)
+        value = text[start:stop]
+        name, strength = _FOREIGN[index]
         if strength == "password":
             fine = password_like(value, quoted=False, prose=True) and value.lower() not in WEAK_PASSWORDS
         else:
             fine = token_like(value, quoted=False, strong=True)
         if fine:
-            yield Assigned(start, end, strength, found["password"] or found["token"])
+            yield Assigned(start, stop, strength, name)

@@ -163,16 +163,19 @@ _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 def _decoder(folded: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What everything to decode starts with, and its pattern. `folded`: characters of the text that stand for others.
 
-    Runs of other characters are passed over by the first, ten times as fast as the many branches of the second.
+    Runs of other characters are passed over by the first, ten times as fast as the many branches of the second. Runs of
+    invisible characters, and of those that stand for one other, are decoded at once: places in them stay in step.
     """
     first = re.compile(rf"[\x1b\\%<*&{re.escape(folded)}]")
-    return first, re.compile(_DECODE + (f"|(?P<fold>[{re.escape(folded)}])" if folded else ""))
+    sizes = {size: re.escape("".join(c for c in folded if min(len(fold(c)), 2) == size)) for size in range(3)}
+    branches = [f"[{characters}]{'' if size == 2 else '+'}" for size, characters in sizes.items() if characters]
+    return first, re.compile(_DECODE + (f"|(?P<fold>{'|'.join(branches)})" if branches else ""))
 
 
 def _decoded(found: re.Match[str]) -> str:
     kind = found.lastgroup or ""
     if kind == "fold":
-        return fold(found[0])
+        return "".join(map(fold, found[0]))
     if kind in ("unicode", "code"):
         return chr(int(found["code"], 16))
     if kind in ("hex", "code2"):
@@ -192,7 +195,7 @@ def _decoded(found: re.Match[str]) -> str:
 
 @lru_cache(256)
 def _trigger(telling: str, lookalike: str) -> re.Pattern[str]:
-    parts = [f"[{re.escape(telling)}]"] if telling else []
+    parts = [f"[{re.escape(telling)}]+"] if telling else []
     if lookalike:
         group = f"[{re.escape(lookalike)}]"
         parts.append(rf"[A-Za-z0-9][_\-.:/=]?{group}|{group}{{1,3}}[_\-.:/=]?[A-Za-z0-9]")
