@@ -11,6 +11,7 @@ from palace_pipeline.exports import (
     markdown_chat,
     messages,
     notes,
+    openclaw,
     quotes,
     slack,
 )
@@ -25,6 +26,7 @@ READERS: list[Reader] = [
     claude.READER,
     slack.READER,
     *hermes.READERS,
+    openclaw.READER,
     *messages.READERS,
     quotes.READER,
     markdown_chat.READER,
