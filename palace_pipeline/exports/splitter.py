@@ -54,8 +54,8 @@ def split_array(
     Raises ArrayCut after the last whole element: if the file ends inside the array, holds anything but blanks after
     a top-level array, does not begin with an array (or an object), or has no array under `key`.
     """
-    scan = _Structure()
-    block, start = _first_block(stream, block_bytes)
+    scan = Structure()
+    block, start = first_block(stream, block_bytes)
     opener = block[start : start + 1]
     if opener != (b"[" if key is None else b"{"):
         raise ArrayCut("the file does not begin with a JSON array" if key is None else "the file is no JSON object")
@@ -70,7 +70,7 @@ def split_array(
         if walk.wanted is not None:
             raise ArrayCut("the file has no such array")
         raise ArrayCut("the file ends inside the array", b"".join(walk.parts) if walk.open else b"", inside=True)
-    if key is None and (walk.trailing.strip(_SPACE) or _has_more(stream, block_bytes)):
+    if key is None and (walk.trailing.strip(_SPACE) or has_more(stream, block_bytes)):
         raise ArrayCut("there is more after the end of the array")
 
 
@@ -126,7 +126,7 @@ def _one_element(tail: _Tail) -> Iterator[bytes]:
         return
 
 
-def _first_block(stream: BinaryIO, block_bytes: int) -> tuple[bytes, int]:
+def first_block(stream: BinaryIO, block_bytes: int) -> tuple[bytes, int]:
     """The first block with something in it, and where that begins. Blanks before the array cost no memory."""
     head = stream.read(max(block_bytes, 4)).removeprefix(b"\xef\xbb\xbf")
     while head:
@@ -138,14 +138,14 @@ def _first_block(stream: BinaryIO, block_bytes: int) -> tuple[bytes, int]:
     return b"", 0
 
 
-def _has_more(stream: BinaryIO, block_bytes: int) -> bool:
+def has_more(stream: BinaryIO, block_bytes: int) -> bool:
     while block := stream.read(block_bytes):
         if block.strip(_SPACE):
             return True
     return False
 
 
-class _Structure:
+class Structure:
     """Finds the brackets of a block that stand outside strings; carries string and escape state to the next block."""
 
     def __init__(self) -> None:
