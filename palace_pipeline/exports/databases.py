@@ -15,7 +15,8 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ from palace_pipeline.exports.text import parse_json
 MAGIC = b"SQLite format 3\0"
 MAX_CELL_BYTES = 256 * 1024 * 1024
 """A larger cell is passed over and counted."""
+
+MAX_ROWS_BYTES = 1024 * 1024 * 1024
+"""A conversation whose rows hold more is passed over and counted."""
 
 BESIDE = ("-wal", "-journal")
 """Endings of files that hold changes which a database does not have in itself yet."""
@@ -300,6 +304,33 @@ class Table:
             raise LostRow("row too large to be read" if not _is_damage(error) else "damaged row") from error
         return None if found is None else dict(zip(present, found, strict=False))
 
+    def rows(
+        self, numbers: Iterable[int], columns: Sequence[str], report: Report, place: str
+    ) -> list[dict[str, object]] | None:
+        """Those rows, in the order of their numbers; texts in BLOBs are texts, and a row that is lost is counted.
+
+        None, and a skip, if all of them together are larger than a conversation can be.
+        """
+        found: list[dict[str, object]] = []
+        size = 0
+        for number in sorted(set(numbers)):
+            try:
+                row = self.row(number, columns)
+            except LostRow as error:
+                report.skip(str(error), place, expected=False)
+                continue
+            if row is None:
+                continue
+            for name, value in row.items():
+                if isinstance(value, bytes):
+                    row[name] = cell_text(value)
+                size += len(value) if isinstance(value, str | bytes) else 8
+            if size > MAX_ROWS_BYTES:
+                report.skip("too large to be read", place, expected=False, unit="conversation")
+                return None
+            found.append(row)
+        return found
+
 
 class LostRow(ValueError):
     """One row of a table cannot be read; the text is a reason to show."""
@@ -312,6 +343,18 @@ def _is_damage(error: sqlite3.Error) -> bool:
 def quoted(name: str) -> str:
     """An identifier for SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def grouped(keys: Iterable[tuple[int, object]], name: Callable[[object], str | None]) -> dict[str, array[int]]:
+    """Row numbers of each conversation, in the order in which the conversations were met; keys without a name are left.
+
+    Eight bytes a row, so that millions of messages fit. Nothing has to be sorted, and no index is relied on.
+    """
+    groups: dict[str, array[int]] = {}
+    for number, key in keys:
+        if (group := name(key)) is not None:
+            groups.setdefault(group, array("q")).append(number)
+    return groups
 
 
 def table_named(connection: sqlite3.Connection, name: str) -> Table | None:

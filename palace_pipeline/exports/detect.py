@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from palace_pipeline.exports.base import Head, Member
+from palace_pipeline.exports.databases import MAGIC, open_database
 from palace_pipeline.exports.deep_json import parse_deep
 from palace_pipeline.exports.splitter import ArrayCut, split_array
 from palace_pipeline.exports.text import decode, json_lines, parse_json
+from palace_pipeline.exports.utf16 import utf16_json
 
 HEAD_BYTES = 1024 * 1024
 TEXT_BYTES = 256 * 1024
@@ -17,27 +20,40 @@ _ITEMS = 8
 _BLANK_BYTES = 64 * 1024 * 1024
 _SPACE = b" \t\r\n\0"
 _WRAPPERS = ("conversations", "chats", "sessions", "threads", "data", "items")
-_JSONL_ENDINGS = (".jsonl", ".ndjson", ".jsonl.zst", ".jsonl.gz", ".ndjson.gz", ".jsonl.reset")
+_JSONL_NAME = re.compile(
+    r"\.(?:jsonl|ndjson)(?:\.(?:reset|deleted|full|bak|old)(?:[.-][\w:+.-]*)?)?(?:\.(?:zst|gz))?$", re.ASCII
+)
+"""Names of JSON lines, also of sessions that an agent has put aside (`.jsonl.reset.<time>`, `.jsonl.full.bak`)."""
 _JSON_ENDINGS = (".json", ".json.gz", ".json.zst")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|[\[\]{},]', re.DOTALL)
 
 
-def head_of(member: Member) -> Head:
+def head_of(member: Member, scratch: Path | None = None) -> Head:
     """What stands at the beginning of a member: at most 1 MiB is looked at (leading blanks not counted).
 
     Null elements are passed over. A record, or a whole file, that is larger than that is completed as if it ended
-    there, so its first keys still show. Raises MemberError (an OSError) if the member cannot be read.
+    there, so its first keys still show. A database is opened (`scratch`: where a copy may lie for that, see
+    `open_database`). Raises MemberError (an OSError) if the member cannot be read.
     """
     with member.open() as stream:
         data, whole = _beginning(stream)
-    path = member.path
+    if data.startswith(MAGIC):
+        database = open_database(member, scratch)
+        return Head(member.path, "sqlite", keys=database.tables, database=database)
+    encoding = utf16_json(data)
+    if encoding is not None:
+        data = data[: len(data) & ~1].decode(encoding, "replace").removeprefix("\ufeff").encode()
+    head = _head(member.path, data, whole)
+    head.encoding = encoding
+    return head
+
+
+def _head(path: str, data: bytes, whole: bool) -> Head:
     body = data.removeprefix(b"\xef\xbb\xbf").strip(_SPACE)
     if not body:
         return Head(path, "empty" if whole else "binary")
-    if body.startswith(b"SQLite format 3"):
-        return Head(path, "sqlite")
     name = path.lower()
-    if name.endswith(_JSONL_ENDINGS):
+    if _JSONL_NAME.search(name):
         return _lines_head(path, data, whole, certain=True) or _text_head(path, data)
     if body[:1] in b"[{":
         strict = not name.endswith(_JSON_ENDINGS)

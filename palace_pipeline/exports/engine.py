@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from palace_pipeline.exports import names
-from palace_pipeline.exports.base import ElementReader, Head, Member, Reader, Report
+from palace_pipeline.exports.base import ElementReader, Head, Member, Reader, Report, RowsReader
+from palace_pipeline.exports.databases import Database, why
 from palace_pipeline.exports.deep_json import parse_deep
 from palace_pipeline.exports.detect import head_of
+from palace_pipeline.exports.drift import NOTHING_UNDERSTOOD, understood_nothing, unknown_keys
 from palace_pipeline.exports.registry import reader_for
 from palace_pipeline.exports.splitter import MAX_ELEMENT_BYTES, ArrayCut, split_array, whole_values
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import json_lines, parse_json
+from palace_pipeline.exports.utf16 import in_utf8
 from palace_pipeline.model import Conversation
 
 
@@ -26,14 +31,21 @@ class Element:
     place: str
 
 
-def identify(member: Member, report: Report) -> tuple[Reader, Head] | None:
+def identify(member: Member, report: Report, scratch: Path | None = None) -> tuple[Reader, Head] | None:
     """The reader of a member and its head, or None when there is nothing to read; then the report says why.
 
-    An empty file is damage, except an empty note. JSON that no reader knows is never read as prose.
+    An empty file is damage, except an empty note. JSON that no reader knows is never read as prose. `scratch`: where a
+    copy of a database may lie while it is read (default: the system's folder for temporary files).
     """
     path = member.path
     if names.is_sensitive(path):
         report.skip("account, sign-in or billing data: not read", expected=True, unit="file")
+        return None
+    if names.is_beside_database(path):
+        report.skip("part of the database beside it", expected=True, unit="file")
+        return None
+    if names.is_sidecar(path):
+        report.skip("side file without chats", expected=True, unit="file")
         return None
     if names.is_asset(path):
         report.skip("asset beside the chats", expected=True, unit="file")
@@ -42,15 +54,25 @@ def identify(member: Member, report: Report) -> tuple[Reader, Head] | None:
         report.skip("this kind of archive is not opened, unpack it first", expected=False, unit="file")
         return None
     try:
-        head = head_of(member)
+        head = head_of(member, scratch)
         reader = reader_for(head) if head.shape != "empty" else None
         if reader is not None:
+            known: Mapping[str, frozenset[str]] = getattr(reader, "known_keys", {})
+            report.unknown.update(unknown_keys(head.items, known))
             return reader, head
         reason, expected = _why_unread(member, head)
     except MemberError as error:
         reason, expected = str(error), False
     report.skip(reason, expected=expected, unit="file")
     return None
+
+
+def note_drift(taken: int, report: Report) -> bool:
+    """True, and a skip that says so, if a member of a known format gave no conversation for no good reason."""
+    if not understood_nothing(taken, report.skips, report.unknown):
+        return False
+    report.skip(NOTHING_UNDERSTOOD, expected=False, unit="file")
+    return True
 
 
 def _is_empty_list(member: Member) -> bool:
@@ -74,24 +96,28 @@ def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
             asset = names.is_asset(path, stream.read(16))
         return ("asset beside the chats", True) if asset else ("binary file of an unknown kind", False)
     if head.shape == "array" and not head.items:
-        return ("empty JSON list", True) if _is_empty_list(member) else ("damaged JSON", False)
+        return ("empty JSON list", True) if _is_empty_list(in_utf8(member, head.encoding)) else ("damaged JSON", False)
     if head.shape == "text" and path.lower().endswith((".json", ".jsonl")):
-        with member.open() as stream:
-            wide = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")
-        return ("JSON in UTF-16 is not read, save it as UTF-8" if wide else "damaged JSON"), False
+        return "damaged JSON", False
     if head.shape == "text":
         return "text of an unknown kind", False
     return ("unknown SQLite database" if head.shape == "sqlite" else "unknown JSON"), False
 
 
-def elements_of(member: Member, head: Head, report: Report) -> Iterator[Element]:
+def elements_of(
+    member: Member, head: Head, report: Report, reader: ElementReader | RowsReader | None = None
+) -> Iterator[Element]:
     """The raw elements of a member, in order. What cannot be taken is counted in `report`.
 
     Of an array that is cut the last element comes too, as far as it goes: `read_one` then says that it is damaged.
+    `reader` is needed for a database, whose elements it makes.
     """
+    if head.database is not None and reader is not None and reader.layout == "rows":
+        yield from _elements_in(head.database, reader, report)
+        return
     count = 0
     try:
-        with member.open() as stream:
+        with in_utf8(member, head.encoding).open() as stream:
             if head.shape == "jsonl":
                 for number, line in json_lines(stream):
                     yield Element(number, line or None, f"line {number}")
@@ -110,7 +136,21 @@ def elements_of(member: Member, head: Head, report: Report) -> Iterator[Element]
         report.skip(str(error), expected=False, unit="file")
 
 
-def read_one(element: Element, member: Member, reader: ElementReader, report: Report) -> list[Conversation]:
+def _elements_in(database: Database, reader: RowsReader, report: Report) -> Iterator[Element]:
+    """The conversations of a database; what a damaged one gives before the damage is taken."""
+    try:
+        for index, (place, raw) in enumerate(reader.elements(database.connection, report)):
+            yield Element(index, raw if len(raw) <= MAX_ELEMENT_BYTES else None, place)
+        database.check()
+    except sqlite3.Error as error:
+        report.skip(why(error), expected=False, unit="file")
+    except MemberError as error:
+        report.skip(str(error), expected=False, unit="file")
+
+
+def read_one(
+    element: Element, member: Member, reader: ElementReader | RowsReader, report: Report
+) -> list[Conversation]:
     """The conversations of one element; one that is odd is a skip and never an exception."""
     place = element.place
     if element.raw is None:
@@ -137,7 +177,9 @@ def _parsed(raw: bytes) -> Any:
         raise
 
 
-def _read_value(value: Any, place: str, member: Member, reader: ElementReader, report: Report) -> list[Conversation]:
+def _read_value(
+    value: Any, place: str, member: Member, reader: ElementReader | RowsReader, report: Report
+) -> list[Conversation]:
     if value is None:
         report.skip("null in place of a conversation", place, expected=True, unit="conversation")
         return []
@@ -157,12 +199,12 @@ def _read_value(value: Any, place: str, member: Member, reader: ElementReader, r
 
 def read_member(member: Member, reader: Reader, head: Head, report: Report) -> Iterator[Conversation]:
     """All conversations of a member, whatever its reader's layout."""
-    if reader.layout == "elements":
-        for element in elements_of(member, head, report):
+    if reader.layout != "whole":
+        for element in elements_of(member, head, report, reader):
             yield from read_one(element, member, reader, report)
         return
     try:
-        for conversation in reader.read(member, report):
+        for conversation in reader.read(in_utf8(member, head.encoding), report):
             conversation.source_file = member.path
             yield conversation
     except MemberError as error:

@@ -10,13 +10,14 @@ from datetime import UTC, date, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
 from palace_pipeline.exports import names
-from palace_pipeline.exports.base import ElementReader, Member, Reader, Report, WholeReader
+from palace_pipeline.exports.base import ElementReader, Member, Reader, Report, RowsReader, WholeReader
 from palace_pipeline.exports.containers import DiskMember, unfold
+from palace_pipeline.exports.databases import is_database
 from palace_pipeline.exports.engine import Element, elements_of, identify, read_member, read_one
 from palace_pipeline.exports.registry import READERS
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, is_unchanged, scan
@@ -114,6 +115,10 @@ class _Run:
         self.home, self.ledger, self.vault, self.limit = home, ledger, vault, limit
         self.tally = Tally()
         self._roots: set[Path] | None = None
+        vault_folder = home.path / "vault"
+        self.scratch = vault_folder if vault_folder.is_dir() else None
+        """Where a copy of a database may lie while it is read."""
+        self._beside_hashes: dict[tuple[object, ...], str] = {}
         self.anything_read = False
         """True once the ledger knows more of a file than before."""
         self.today: date = datetime.now(UTC).date()
@@ -162,8 +167,15 @@ class _Run:
 
     def _read(self, seen: Seen, row: Any) -> None:
         path = Path(seen.path)
+        root = self._root_of(path, Path(seen.root))
+        # With the folder's own name: README.md of one folder is not README.md of another.
+        shown = f"{root.name}/{path.relative_to(root).as_posix()}" if root.name else path.relative_to(root).as_posix()
+        shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        member = DiskMember(root, path, shown, seen.size, seen.mtime_ns)
         try:
             sha256 = _file_hash(path)
+            if beside := self._beside(member, seen.path):
+                sha256 = short_hash(sha256, beside, length=64)
         except (MemberError, OSError) as error:
             reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
             skip = Skip(reason, seen.path, False, unit="file")
@@ -179,15 +191,25 @@ class _Run:
             )
             self.tally.unchanged_files(self.ledger, [seen.path])
             return
-        root = self._root_of(path, Path(seen.root))
-        # With the folder's own name: README.md of one folder is not README.md of another.
-        shown = f"{root.name}/{path.relative_to(root).as_posix()}" if root.name else path.relative_to(root).as_posix()
-        shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        member = DiskMember(root, path, shown, seen.size, seen.mtime_ns)
         file = _File(seen.path, shown)
         members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
         self._read_members(file, members, sha256)
         self._finish(seen, file, sha256, row)
+
+    def _beside(self, member: Member, file: str) -> str:
+        """Identity of what a member is read together with (`names.companions`); "" if there is nothing like that."""
+        found = [(name, member.near(name)) for name in names.companions(member.path)]
+        hashes = [f"{name}:{self._beside_hash(near, file)}" for name, near in found if near is not None and near.size]
+        return short_hash(*hashes, length=64) if hashes else ""
+
+    def _beside_hash(self, member: Member, file: str) -> str:
+        """The hash of a companion. Thousands of day files have the same ones, so each is read once."""
+        on_disk = isinstance(member, DiskMember)
+        key = (str(member.file), member.size, member.mtime_ns) if on_disk else (file, member.path)
+        if key not in self._beside_hashes:
+            with member.open() as stream:
+                self._beside_hashes[key] = _hash(stream)
+        return self._beside_hashes[key]
 
     def _root_of(self, path: Path, given: Path) -> Path:
         """The export folder that a file belongs to, however it was reached: a configured one, else the first one known."""
@@ -204,19 +226,22 @@ class _Run:
         self.ledger.write("DELETE FROM file_elements WHERE path = ?", (file.path,))
         for member in members:
             report = file.report_for(member.path)
-            identified = identify(member, report)
+            identified = identify(member, report, self.scratch)
             try:
                 if identified is None:
                     self._keep_unread(file, member, report)
                 else:
                     reader, head = identified
                     file.formats[reader.format] = reader.provider
-                    if reader.layout == "elements":
-                        shape = "lines" if head.shape == "jsonl" else "array"
+                    if reader.layout != "whole":
+                        # Of a database its conversations are kept, each as a line, and never the database itself.
+                        shape = "lines" if head.shape in ("jsonl", "sqlite") else "array"
                         if head.shape == "object" and head.wrapped is None:
                             shape = "array"
                         file.kept.append(Kept(member.path, shape, 0, "", []))
-                        self._read_elements(file, member, reader, elements_of(member, head, report), sha256, report)
+                        self._read_elements(
+                            file, member, reader, elements_of(member, head, report, reader), sha256, report
+                        )
                     else:
                         self._read_whole(file, member, reader, head, sha256, report)
             except MemberError as error:
@@ -235,17 +260,19 @@ class _Run:
         self,
         file: _File,
         member: Member,
-        reader: ElementReader,
+        reader: ElementReader | RowsReader,
         elements: Iterator[Element],
         sha256: str,
         report: Report,
     ) -> None:
         recipe = self._recipe(reader, file.path)
+        # What lies beside a database is part of its rows already.
+        beside = [] if reader.layout == "rows" else [found] if (found := self._beside(member, file.path)) else []
         for element in elements:
             if element.raw is None:
                 read_one(element, member, reader, report)
                 continue
-            name = short_hash(reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), length=40)
+            name = short_hash(reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), *beside, length=40)
             if not self._link(file, member, element.index, name, report):
                 pieces = self.vault.put_bytes(element.raw) if self.vault is not None else []
                 own = Report(report.path)
@@ -268,7 +295,9 @@ class _Run:
     ) -> None:
         kept = keep_whole(self.ledger, self.vault, file.path, member, "whole")
         file.kept.append(kept)
-        name = short_hash(reader.format, self._recipe(reader, file.path), member.path, kept.sha256, length=40)
+        beside = [found] if (found := self._beside(member, file.path)) else []
+        recipe = self._recipe(reader, file.path)
+        name = short_hash(reader.format, recipe, member.path, kept.sha256, *beside, length=40)
         if not self._link(file, member, 0, name, report):
             own = Report(report.path)
             bounded = Bounded(member, kept.size)
@@ -339,8 +368,11 @@ class _Run:
         )
 
     def _keep_unread(self, file: _File, member: Member, report: Report) -> None:
-        """Bytes that no reader takes: assets, side files and damage are kept, account data is not."""
-        if names.is_sensitive(member.path):
+        """Bytes that no reader takes: assets, side files and damage are kept, account data is not.
+
+        Nor is a database, whole or in pieces: beside chats most hold sign-in tokens, and nobody can say where.
+        """
+        if names.is_sensitive(member.path) or names.is_database_part(member.path) or is_database(member):
             return
         damaged = any(not skip.expected for skip in report.skips)
         use = "damaged" if damaged else "asset" if names.is_asset(member.path) else "side"
@@ -465,8 +497,12 @@ def is_current(known: Known, zone: str | None = None) -> bool:
 
 
 def _file_hash(path: Path) -> str:
-    digest = hashlib.sha256()
     with open_regular(path) as stream:
-        while data := stream.read(1 << 20):
-            digest.update(data)
+        return _hash(stream)
+
+
+def _hash(stream: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while data := stream.read(1 << 20):
+        digest.update(data)
     return digest.hexdigest()
