@@ -2,6 +2,7 @@
 
 import io
 import json
+import sqlite3
 
 import pytest
 
@@ -11,6 +12,12 @@ from palace_pipeline.exports.engine import elements_of, identify, read_member, r
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.model import Conversation, Message
 from tests.exports.memory_member import MemoryMember
+
+
+def a_database():
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE things (name TEXT)")
+    return connection.serialize()
 
 
 class Echo:
@@ -174,7 +181,9 @@ def test_a_member_that_cannot_be_read_to_its_end_is_named():
         ("nothing.json", b"", "empty file", False),
         ("nothing.md", b" \n", "empty file", True),
         ("backup.tar.gz", b"\x1f\x8b", "this kind of archive is not opened, unpack it first", False),
-        ("other.db", b"SQLite format 3\0" + bytes(100), "unknown SQLite database", False),
+        ("other.db", b"SQLite format 3\0" + bytes(100), "damaged database", False),
+        ("other.db", a_database(), "unknown SQLite database", False),
+        ("state.db-wal", b"7\x7f\x06\x82" + bytes(40), "part of the database beside it", True),
     ],
 )
 def test_what_is_not_read_has_a_reason(path, data, reason, expected):
