@@ -116,13 +116,14 @@ class Head:
     `shape`: what the bytes are. `items`: the first few non-null values of a JSON array, of JSONL lines, or the one
     object itself (objects of any size: only as much as fits is parsed, see `head_of`). `keys`: top-level keys of a
     JSON object in order. `text`: decoded beginning, for text formats. `wrapped`: key under which a JSON object holds
-    the list of conversations (`conversations`, `chats`…), then `items` are that list's first values.
+    the list of conversations (`conversations`, `chats`…), then `items` are that list's first values. Of a workbook
+    `items` are its sheets, `{"sheet": name, "rows": [{column: text}, …]}` with their first rows.
     `encoding`: set for JSON in UTF-16, which is read as UTF-8 (`exports.utf16`). Of an SQLite database `keys` are the
     names of its tables, and `database` is the open database itself.
     """
 
     path: str
-    shape: Literal["array", "object", "jsonl", "text", "sqlite", "empty", "binary"]
+    shape: Literal["array", "object", "jsonl", "text", "sqlite", "workbook", "empty", "binary"]
     items: list[Any] = field(default_factory=list[Any])
     keys: list[str] = field(default_factory=list[str])
     text: str = ""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from palace_pipeline.exports.base import Head, Member
 from palace_pipeline.exports.databases import MAGIC, open_database
 from palace_pipeline.exports.deep_json import parse_deep
-from palace_pipeline.exports.splitter import ArrayCut, split_array
+from palace_pipeline.exports.splitter import ArrayCut, split_array, whole_values
 from palace_pipeline.exports.text import decode, json_lines, parse_json
 from palace_pipeline.exports.utf16 import utf16_json
+from palace_pipeline.exports.workbook import first_rows, looks_like_workbook
 
 HEAD_BYTES = 1024 * 1024
 TEXT_BYTES = 256 * 1024
 _ITEMS = 8
+_HEADER_ROWS = 20
 _BLANK_BYTES = 64 * 1024 * 1024
 _SPACE = b" \t\r\n\0"
 _WRAPPERS = ("conversations", "chats", "sessions", "threads", "data", "items")
@@ -40,6 +43,9 @@ def head_of(member: Member, scratch: Path | None = None) -> Head:
     if data.startswith(MAGIC):
         database = open_database(member, scratch)
         return Head(member.path, "sqlite", keys=database.tables, database=database)
+    if looks_like_workbook(data):
+        sheets = first_rows(member, _HEADER_ROWS)
+        return Head(member.path, "workbook", items=[{"sheet": sheet, "rows": rows} for sheet, rows in sheets])
     encoding = utf16_json(data)
     if encoding is not None:
         data = data[: len(data) & ~1].decode(encoding, "replace").removeprefix("\ufeff").encode()
@@ -116,8 +122,14 @@ def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | N
         value = _value(made_whole)
         if strict and (not value or body.startswith(made_whole)):  # something else follows the object
             return None
+    if not isinstance(value, dict) and strict:
+        return None
     if not isinstance(value, dict):
-        return None if strict else Head(path, "text", text=body[:TEXT_BYTES].decode("utf-8", "replace"))
+        for key in _WRAPPERS:
+            items, _ = _first_items(body, key)
+            if any(isinstance(item, dict) for item in items):
+                return Head(path, "object", items=items, keys=[key], wrapped=key)
+        return Head(path, "text", text=body[:TEXT_BYTES].decode("utf-8", "replace"))
     for key in _WRAPPERS:
         inner = _without_nulls(value.get(key))
         if inner and isinstance(inner[0], dict) and not _is_turn(inner[0]):
@@ -125,18 +137,20 @@ def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | N
     return Head(path, "object", items=[value], keys=list(value))
 
 
-def _first_items(body: bytes) -> tuple[list[Any], bool]:
-    """The first values of an array that are not null, and whether it is an array as far as it goes."""
+def _first_items(body: bytes, key: str | None = None) -> tuple[list[Any], bool]:
+    """The first values of an array (or of the one under `key`) that are not null, and whether all is well so far."""
     items: list[Any] = []
+    damaged = b""
     sound = True
     count = 0
     try:
-        for _, raw in split_array(io.BytesIO(body), block_bytes=65536):
+        for _, raw in split_array(io.BytesIO(body), key, block_bytes=65536):
             count += 1
             try:
                 item = parse_json(raw)
             except ValueError:
                 sound = False
+                damaged = damaged or raw
                 continue
             if item is not None:
                 items.append(item)
@@ -144,10 +158,14 @@ def _first_items(body: bytes) -> tuple[list[Any], bool]:
                 return items, sound
     except ArrayCut as cut:
         sound = sound and cut.inside
-    if not items:
+        damaged = damaged or cut.rest
+    if not items and key is None:
         # One element larger than what was read: take what there is of it.
         items = _without_nulls(_value(completed(body)))
         sound = sound and bool(items)
+    if not any(isinstance(item, dict | list) for item in items):
+        # A lost quote makes one element of all that follows: what stands whole in it says what the file is.
+        items += map(parse_json, islice(whole_values(damaged), _ITEMS))
     return items, sound
 
 

@@ -91,6 +91,8 @@ def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
         return "empty file", path.lower().endswith((".md", ".txt"))
     if names.is_side_file(path):
         return "side file without chats", True
+    if head.shape == "workbook":
+        return "asset beside the chats", True
     if head.shape == "binary":
         with member.open() as stream:
             asset = names.is_asset(path, stream.read(16))

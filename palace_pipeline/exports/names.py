@@ -31,6 +31,8 @@ _ASSET = set(
     """.split()  # noqa: SIM905 - fifty quoted endings would read worse
 )
 _ASSET_FOLDERS = ("prod-mc-asset-server/", "dalle-generations/")
+_ASSET_FOLDER = re.compile(r"(?:^|/)chat-[^/]+-files/")
+"""Le Chat: what was sent in a chat, which may be notes and JSON and is no chat of its own."""
 _ASSET_MAGIC = (
     b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"OggS", b"ID3", b"fLaC", b"\x1aE\xdf\xa3",
     b"BM", b"II*\0", b"MM\0*",
@@ -91,7 +93,7 @@ def is_sensitive(path: str) -> bool:
 def is_asset(path: str, start: bytes = b"") -> bool:
     """Images, sound, films and documents that lie beside the chats; by ending, known folder or first bytes."""
     suffix = PurePosixPath(path).suffix[1:].lower()
-    if suffix in _ASSET or any(folder in path for folder in _ASSET_FOLDERS):
+    if suffix in _ASSET or any(folder in path for folder in _ASSET_FOLDERS) or _ASSET_FOLDER.search(path):
         return True
     return start.startswith(_ASSET_MAGIC) or start[:4] == b"RIFF" or start[4:8] == b"ftyp"
 
