@@ -119,6 +119,22 @@ def _as_json(value: object) -> str:
             return "(nested too deeply)"
 
 
+def unpacked(value: object) -> object:
+    """The arguments of a call, which are often JSON in a string."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            inner = parse_json(value)
+        except (ValueError, RecursionError):
+            return value
+        return inner if isinstance(inner, dict | list) else value
+    return value
+
+
+def dicts_of(value: object) -> list[Record]:
+    """The objects in a list; of anything else none."""
+    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+
+
 def cut_blocks(text: str, tag: str) -> tuple[str, list[str]]:
     """(`text` without its `<tag>…</tag>` blocks, what stood in them). An opening without an end is text."""
     opening, closing = f"<{tag}>", f"</{tag}>"

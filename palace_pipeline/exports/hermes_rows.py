@@ -19,6 +19,7 @@ from palace_pipeline.exports.agent_log import (
     cut_blocks,
     name_of,
     text_of,
+    unpacked,
     url_file,
 )
 from palace_pipeline.exports.base import Report
@@ -164,7 +165,7 @@ def _add_answer(row: Row, text: str, files: list[Attachment], messages: list[Mes
             if name and isinstance(call.get(key), str):
                 tools[call[key]] = name
         arguments = function.get("arguments", function.get("input"))
-        messages.append(Message("", "tool", arguments_text(_unpacked(arguments)), "tool_call", tool_name=name))
+        messages.append(Message("", "tool", arguments_text(unpacked(arguments)), "tool_call", tool_name=name))
 
 
 def _hide(messages: list[Message], reason: str, text: str) -> None:
@@ -293,11 +294,6 @@ def _list(value: object) -> list[Any]:
     if isinstance(value, dict):
         return [value]
     return value if isinstance(value, list) else []
-
-
-def _unpacked(value: object) -> object:
-    inner = _parsed(value) if isinstance(value, str) and value[:1] in ("{", "[") else None
-    return inner if isinstance(inner, dict | list) else value
 
 
 def _parsed(text: str) -> object:

@@ -142,6 +142,7 @@ def _is_whole(record: Record) -> bool:
 
 def _take(session: _Session, record: Record, place: str) -> None:
     kind = record.get("type")
+    kind = kind if isinstance(kind, str) else ""
     if kind == "session":
         session.header = session.header or record
         return
@@ -161,7 +162,7 @@ def _take(session: _Session, record: Record, place: str) -> None:
         session.model = name_of(record.get("modelId")) or session.model
     elif kind == "session_info":
         session.title = name_of(record.get("name")) or session.title
-    elif isinstance(kind, str) and kind in _SUMMARIES:
+    elif kind in _SUMMARIES:
         rows.add_hidden(_SUMMARIES[kind], text_of(record.get("summary")))
     elif kind == "custom_message":
         rows.add_hidden("message of an extension", "\n\n".join(_texts(record.get("content"))))

@@ -10,6 +10,7 @@ from palace_pipeline.exports import (
     continue_dev,
     copilot_cli,
     deepseek,
+    discord,
     grok,
     hermes,
     hermes_db,
@@ -22,6 +23,7 @@ from palace_pipeline.exports import (
     perplexity_xlsx,
     quotes,
     slack,
+    telegram,
 )
 from palace_pipeline.exports.base import Head, Reader
 
@@ -38,6 +40,8 @@ READERS: list[Reader] = [
     perplexity.READER,
     perplexity_xlsx.READER,
     slack.READER,
+    telegram.READER,
+    discord.READER,
     *hermes.READERS,
     hermes_db.READER,
     openclaw.READER,
