@@ -12,7 +12,7 @@ import orjson
 
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.containers import members_of
-from palace_pipeline.exports.engine import identify, read_member
+from palace_pipeline.exports.engine import identify, note_drift, read_member
 from palace_pipeline.exports.times import to_utc
 from palace_pipeline.model import Conversation, Message, Skip
 from palace_pipeline.settings import Settings
@@ -69,7 +69,11 @@ def _conversations(path: Path, reports: list[Report]) -> Iterator[Conversation]:
     for member in members_of(path, report_for):
         report = report_for(member.path)
         if (found := identify(member, report)) is not None:
-            yield from read_member(member, *found, report)
+            taken = 0
+            for conversation in read_member(member, *found, report):
+                taken += 1
+                yield conversation
+            note_drift(taken, report)
 
 
 def _zone(path: Path, conversation: Conversation, settings: Settings | None) -> tzinfo | None:

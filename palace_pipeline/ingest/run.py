@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -18,11 +19,14 @@ from palace_pipeline.exports import names
 from palace_pipeline.exports.base import ElementReader, Member, Reader, Report, RowsReader, WholeReader
 from palace_pipeline.exports.containers import DiskMember, unfold
 from palace_pipeline.exports.databases import is_database
-from palace_pipeline.exports.engine import Element, elements_of, identify, read_member, read_one
+from palace_pipeline.exports.drift import cleaned
+from palace_pipeline.exports.engine import Element, elements_of, identify, note_drift, read_member, read_one
 from palace_pipeline.exports.registry import READERS
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError, open_regular
+from palace_pipeline.ingest.by_format import NOTHING
 from palace_pipeline.ingest.kept import Bounded, Kept, VaultMember, keep_whole, vault_members
+from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
 from palace_pipeline.ingest.tally import Ingested, Tally
 from palace_pipeline.ingest.zones import localise
@@ -60,11 +64,12 @@ def ingest(
     limit: int | None = None,
     dry_run: bool = False,
     found: Sequence[Seen | Missing] | None = None,
+    preview: Preview | None = None,
 ) -> Ingested:
     """Read what is new or changed below `paths` (default: the configured folders). Needs the write lock.
 
     `limit`: read at most so many files. `dry_run`: the same counts, and nothing is kept. `found`: a scan that was made
-    already. A bad file never ends the run: it is quarantined and counted.
+    already. `preview`: of a dry run, filled with what it understood. A bad file never ends the run: it is quarantined and counted.
     """
     started = time.perf_counter()
     if found is None:
@@ -73,7 +78,11 @@ def ingest(
         ledger = Ledger.copy_of(home.path / "ledger.sqlite")
         try:
             with ledger.transaction(keep=False):
-                return _Run(home, ledger, None, limit).over(found)
+                run = _Run(home, ledger, None, limit, preview)
+                result = run.over(found)
+                if preview is not None:
+                    preview.finish(ledger, run.tally)
+                return result
         finally:
             ledger.close()
     with home.ledger() as ledger, home.vault() as vault:
@@ -95,6 +104,10 @@ class _File:
     """The file's path below its root, with which the paths of its members begin."""
     reports: dict[str, Report] = field(default_factory=dict[str, Report])
     formats: dict[str, str] = field(default_factory=dict[str, str])
+    read_as: dict[str, str] = field(default_factory=dict[str, str])
+    """Member -> format."""
+    nothing: Counter[str] = field(default_factory=Counter[str])
+    """Format -> members of which nothing was understood."""
     taken: int = 0
     messages: int = 0
     kept: list[Kept] = field(default_factory=list[Kept])
@@ -107,11 +120,22 @@ class _File:
     def skips(self) -> list[Skip]:
         return [skip for report in self.reports.values() for skip in report.skips]
 
+    def unknown(self) -> list[tuple[str, str, int]]:
+        """Signs of drift for the ledger: (format, name, count)."""
+        counts: dict[str, Counter[str]] = {}
+        for member, report in self.reports.items():
+            counts.setdefault(self.read_as.get(member, ""), Counter()).update(report.unknown)
+        rows = [(name, key, count) for name, found in counts.items() for key, count in cleaned(found).items()]
+        return rows + [(name, NOTHING, count) for name, count in self.nothing.items()]
+
 
 class _Run:
     """The state of one look: the ledger, the vault (None in a dry run) and the counts."""
 
-    def __init__(self, home: Home, ledger: Ledger, vault: Vault | None, limit: int | None) -> None:
+    def __init__(
+        self, home: Home, ledger: Ledger, vault: Vault | None, limit: int | None, preview: Preview | None = None
+    ) -> None:
+        self.preview = preview
         self.home, self.ledger, self.vault, self.limit = home, ledger, vault, limit
         self.tally = Tally()
         self._roots: set[Path] | None = None
@@ -133,6 +157,7 @@ class _Run:
                 self.tally.file("skipped", [Skip("not there", item.path, False, unit="file")])
                 continue
             row = known.get(item.path)
+            self.tally.looked_at.add(item.path)
             if item.problem:
                 self._refuse(item, row)
             elif row is not None and is_unchanged(item, row) and self._is_current(row):
@@ -233,6 +258,8 @@ class _Run:
                 else:
                     reader, head = identified
                     file.formats[reader.format] = reader.provider
+                    file.read_as[member.path] = reader.format
+                    taken = file.taken
                     if reader.layout != "whole":
                         # Of a database its conversations are kept, each as a line, and never the database itself.
                         shape = "lines" if head.shape in ("jsonl", "sqlite") else "array"
@@ -244,6 +271,8 @@ class _Run:
                         )
                     else:
                         self._read_whole(file, member, reader, head, sha256, report)
+                    if note_drift(file.taken - taken, report):
+                        file.nothing[reader.format] += 1
             except MemberError as error:
                 report.skip(str(error), expected=False, unit="file")
         retire(self.ledger, before, self._current)
@@ -349,6 +378,8 @@ class _Run:
             file.taken += 1
             file.messages += news.messages
             self.tally.news(conversation.key, news)
+            if self.preview is not None:
+                self.preview.saw(reader.format, conversation)
         self.ledger.write(
             "INSERT OR REPLACE INTO elements VALUES (?, ?, ?, ?, ?, ?)",
             (
@@ -357,7 +388,7 @@ class _Run:
                 self._recipe(reader, file.path),
                 orjson.dumps(pieces),
                 orjson.dumps(report.skips),
-                orjson.dumps(dict(report.unknown)),
+                orjson.dumps(cleaned(report.unknown)),
             ),
         )
         self._part_of(file, member, position, element)
@@ -392,8 +423,7 @@ class _Run:
             "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?)",
             ((file.path, k.member, k.use, k.size, k.sha256, orjson.dumps(k.pieces)) for k in file.kept),
         )
-        unknown = {name: count for report in file.reports.values() for name, count in report.unknown.items()}
-        self._file_row(seen, sha256, status, skips, file.formats, file.taken, file.messages, unknown)
+        self._file_row(seen, sha256, status, skips, file.formats, file.taken, file.messages, file.unknown())
         if status == "quarantined":
             self._quarantine(file.path, sha256, bad)
         elif self.vault is not None:
@@ -412,7 +442,7 @@ class _Run:
         formats: dict[str, str],
         conversations: int,
         messages: int,
-        unknown: dict[str, int] | None = None,
+        unknown: Sequence[tuple[str, str, int]] = (),
     ) -> None:
         used = sorted(formats)
         zone = self.home.settings.timezone_of(Path(seen.path))
@@ -451,7 +481,7 @@ class _Run:
             ),
         )
         self.anything_read = True
-        self.ledger.replace_skips(seen.path, provider, skips, unknown or {})
+        self.ledger.replace_skips(seen.path, provider, skips, unknown)
 
     def _quarantine_file(self, path: str) -> Path:
         return self.home.quarantine / f"{short_hash(path)}.json"

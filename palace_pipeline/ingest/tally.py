@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from palace_pipeline.ingest.by_format import Drift, drifted
 from palace_pipeline.ingest.sightings import News
 from palace_pipeline.model import Skip, Unit
 from palace_pipeline.store.ledger import Key, Ledger, unpack_index
@@ -20,13 +21,15 @@ _ORDER = {"new": 3, "updated": 2, "unchanged": 1}
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """The counts of one look. `days`: days (ISO) of conversations that are new or changed."""
+    """The counts of one look. `days`: days (ISO) of conversations that are new or changed. `drift`: signs that a format
+    has changed, in the files that were looked at."""
 
     files: dict[str, int]
     conversations: dict[str, int]
     messages: dict[str, int]
     skips: list[Skip]
     days: list[str]
+    drift: list[Drift] = field(default_factory=list[Drift])
 
     def of(self, unit: str) -> dict[str, int]:
         return {"files": self.files, "conversations": self.conversations, "messages": self.messages}[unit]
@@ -41,6 +44,7 @@ class Ingested:
                 {"reason": s.reason, "where": s.where, "expected": s.expected, "count": s.count, "unit": s.unit}
                 for s in grouped(self.skips)
             ],
+            "drift": [drift.as_counts() for drift in self.drift],
         }
 
     def skips_as_markdown(self) -> str:
@@ -89,6 +93,8 @@ class Tally:
     skips: list[Skip] = field(default_factory=list[Skip])
     chats: dict[Key, _Chat] = field(default_factory=dict[Key, _Chat])
     untouched: set[str] = field(default_factory=set[str])
+    looked_at: set[str] = field(default_factory=set[str])
+    """Paths of all files of this look, read or not."""
 
     def file(self, outcome: Outcome, skips: Iterable[Skip]) -> None:
         self.outcomes[outcome] += 1
@@ -133,7 +139,7 @@ class Tally:
         conversations, messages = Counter[str](), Counter[str]()
         days: set[str] = set()
         skips = list(self.skips)
-        untouched = self._untouched_chats(ledger)
+        untouched = self.untouched_chats(ledger)
         for key, chat in self.chats.items():
             row = ledger.conversation(key)
             if row is None:
@@ -168,9 +174,10 @@ class Tally:
                 conversations["skipped"] += skip.count
             elif skip.unit == "message":
                 messages["skipped"] += skip.count
-        return Ingested(_summed(files), _summed(conversations), _summed(messages), skips, sorted(days))
+        drift = drifted(ledger, self.looked_at)
+        return Ingested(_summed(files), _summed(conversations), _summed(messages), skips, sorted(days), drift)
 
-    def _untouched_chats(self, ledger: Ledger) -> dict[Key, tuple[int, str | None]]:
+    def untouched_chats(self, ledger: Ledger) -> dict[Key, tuple[int, str | None]]:
         """Conversations that untouched files show: key -> messages in all, and the conversation that holds it."""
         if not self.untouched:
             return {}

@@ -19,7 +19,7 @@ from palace_pipeline.model import Skip, short_hash
 from palace_pipeline.store.files import make_folder
 
 Key = tuple[str, str]
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -40,7 +40,9 @@ CREATE TABLE IF NOT EXISTS skips (
 CREATE INDEX IF NOT EXISTS skips_path ON skips (path);
 
 -- Names (never values) that no reader knows: the drift alarm.
-CREATE TABLE IF NOT EXISTS unknown_names (path TEXT NOT NULL, name TEXT NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS unknown_names (
+  path TEXT NOT NULL, name TEXT NOT NULL, count INTEGER NOT NULL, format TEXT
+);
 CREATE INDEX IF NOT EXISTS unknown_path ON unknown_names (path);
 
 -- The bytes of a member in the vault.
@@ -103,6 +105,9 @@ CREATE TABLE IF NOT EXISTS stage_log (
 CREATE INDEX IF NOT EXISTS stage_log_batch ON stage_log (batch);
 """
 
+_UPGRADES = {1: "ALTER TABLE unknown_names ADD COLUMN format TEXT"}
+"""From a version to the next one. What a table does not know yet is null until its file is read again."""
+
 
 class LedgerTooNew(RuntimeError):
     """The home was written by a newer Palace."""
@@ -134,16 +139,7 @@ class Ledger:
         self.db.row_factory = sqlite3.Row
         self.db.execute("PRAGMA journal_mode=WAL")
         self.db.execute("PRAGMA synchronous=NORMAL")
-        version = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            self.db.close()
-            raise LedgerTooNew(
-                f"{path} was written by a newer Palace (schema {version}, this one knows {SCHEMA_VERSION}). "
-                "Nothing was changed; update Palace."
-            )
-        if version == 0:
-            self.db.executescript(_SCHEMA)
-            self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._bring_up_to_date(str(path))
 
     @classmethod
     def reading(cls, path: Path) -> Ledger | None:
@@ -158,7 +154,27 @@ class Ledger:
             source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
             source.backup(copy.db)
             source.close()
+            copy._bring_up_to_date(str(path))
         return copy
+
+    def _bring_up_to_date(self, path: str) -> None:
+        """Make the tables, or change those of an older version. Raises LedgerTooNew."""
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            self.db.close()
+            raise LedgerTooNew(
+                f"{path} was written by a newer Palace (schema {version}, this one knows {SCHEMA_VERSION}). "
+                "Nothing was changed; update Palace."
+            )
+        if version == 0:
+            self.db.executescript(_SCHEMA)
+            self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif version < SCHEMA_VERSION:
+            with self.transaction():
+                # Another process may have done it while this one waited.
+                for step in range(self.db.execute("PRAGMA user_version").fetchone()[0], SCHEMA_VERSION):
+                    self.db.execute(_UPGRADES[step])
+                self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def close(self) -> None:
         self.db.close()
@@ -196,14 +212,20 @@ class Ledger:
         rows = self.rows("SELECT path, size, mtime_ns, inode, sha256, status, recipe, attempts FROM files")
         return {row["path"]: row for row in rows}
 
-    def replace_skips(self, path: str, provider: str | None, skips: Iterable[Skip], unknown: dict[str, int]) -> None:
+    def replace_skips(
+        self, path: str, provider: str | None, skips: Iterable[Skip], unknown: Iterable[tuple[str, str, int]]
+    ) -> None:
+        """What a file did not give, and the names that no reader knows: (format, name, count)."""
         self.write("DELETE FROM skips WHERE path = ?", (path,))
         self.write("DELETE FROM unknown_names WHERE path = ?", (path,))
         self.write_many(
             "INSERT INTO skips VALUES (?, ?, ?, ?, ?, ?, ?)",
             ((path, provider, s.where, s.reason, int(s.expected), s.count, s.unit) for s in skips),
         )
-        self.write_many("INSERT INTO unknown_names VALUES (?, ?, ?)", ((path, n, c) for n, c in unknown.items()))
+        self.write_many(
+            "INSERT INTO unknown_names (path, format, name, count) VALUES (?, ?, ?, ?)",
+            ((path, format_name, name, count) for format_name, name, count in unknown),
+        )
 
     # --- conversations ------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ def receipt_of(found: dict[str, Any] | None = None) -> dict[str, Any]:
         "conversations": dict(NOTHING),
         "messages": dict(NOTHING),
         "skipped": [],
+        "drift": [],
         **(found or {}),
         "findings": {},
         "withheld": 0,
@@ -42,7 +43,8 @@ def compose(ledger: Ledger, batch: str) -> dict[str, Any]:
         stage: str = row["stage"]
         receipt["seconds"][stage] = round(receipt["seconds"].get(stage, 0) + row["seconds"], 3)
         if stage == "raw_exports":
-            receipt |= {name: counts[name] for name in ("files", "conversations", "messages", "skipped")}
+            found = ("files", "conversations", "messages", "skipped", "drift")
+            receipt |= {name: counts[name] for name in found if name in counts}
         for name, count in counts.items():
             if name.startswith("finding:"):
                 findings[name.removeprefix("finding:")] += count
