@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from palace_pipeline.exports import chatgpt_content as content
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
 from palace_pipeline.exports.text import clean_text
@@ -28,6 +29,7 @@ class ChatGPT:
     recipe = 1
     spec = SpecTarget("2026-11-29", "https://github.com/mohamed-chs/convoviz docs/dev/chatgpt-spec.md", "high")
     layout: Literal["elements"] = "elements"
+    known_keys = known_keys.CHATGPT
 
     def detect(self, head: Head) -> bool:
         """True if an item has a `mapping` whose nodes hold messages with an author (DeepSeek's have none)."""

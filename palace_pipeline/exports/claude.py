@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
 from palace_pipeline.exports.text import clean_text
@@ -32,6 +33,7 @@ class Claude:
     recipe = 1
     spec = SpecTarget("2026-11-29", "https://github.com/kenn-io/agentsview internal/parser/claude_ai.go", "high")
     layout: Literal["elements"] = "elements"
+    known_keys = known_keys.CLAUDE
 
     def detect(self, head: Head) -> bool:
         """True if an item has a list of `chat_messages` (the first chats of an export are often empty)."""

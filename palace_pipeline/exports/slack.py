@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
 from palace_pipeline.exports.plaintext import stem
@@ -66,6 +67,7 @@ class SlackReader:
     recipe = 1
     spec = SpecTarget("2026-11-29", "Slack help 220556107, docs.slack.dev, public parsers", "high")
     layout: Literal["whole"] = "whole"
+    known_keys = known_keys.SLACK
 
     def detect(self, head: Head) -> bool:
         if head.shape == "object" and head.wrapped is None and head.items:

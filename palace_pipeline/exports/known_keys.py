@@ -1,0 +1,62 @@
+"""The keys that formats are known to have, level by level (see `drift.unknown_keys`); others are told as drift.
+
+Gathered from the formats' public descriptions and parsers, and from the keys that their own programs write, checked
+2026-11-29: convoviz' chatgpt-spec, agentsview, openwebui-importer's schemas, docs.slack.dev. A key that is missing here
+costs nobody anything: a line in `palace formats` asks for it.
+"""
+
+from __future__ import annotations
+
+
+def _keys(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+CHATGPT = {
+    "": _keys(
+        """
+        title create_time update_time mapping moderation_results current_node plugin_ids conversation_id
+        conversation_template_id gizmo_id gizmo_type is_archived is_starred safe_urls blocked_urls default_model_slug
+        conversation_origin voice async_status disabled_tool_ids is_do_not_remember memory_scope sugar_item_id
+        sugar_item_visible id model_slug pinned_time owner context_scopes is_study_mode workspace_id is_read_only
+        atlas_mode_enabled project_id project_name categories snippet user_id status gizmo
+        is_temporary_chat content_references_by_file starred_time tags
+        """
+    ),
+    "mapping.*": _keys("id message parent children"),
+    "mapping.*.message": _keys(
+        "id author create_time update_time content status end_turn weight metadata recipient channel"
+    ),
+    "mapping.*.message.author": _keys("role name metadata"),
+}
+
+CLAUDE = {
+    "": _keys(
+        """
+        uuid name summary created_at updated_at account chat_messages model settings is_starred is_temporary project
+        project_uuid current_leaf_message_uuid platform organization_uuid organization session_id conversation_id
+        workspace_id created_by last_message_at
+        """
+    ),
+    "chat_messages.*": _keys(
+        """
+        uuid text content sender role index created_at updated_at edited_at truncated stop_reason attachments files
+        files_v2 sync_sources parent_message_uuid input_mode metadata rating chat_feedback nOptions selectedOption
+        compaction_summary compacted model
+        """
+    ),
+}
+
+_SLACK_MESSAGE = _keys(
+    """
+    type subtype ts user text team blocks attachments files file upload upload_reply_to display_as_bot x_files
+    client_msg_id thread_ts reply_count reply_users reply_users_count replies latest_reply is_locked subscribed
+    last_read unread_count parent_user_id reactions edited user_team source_team user_profile bot_id bot_profile
+    bot_link username icons app_id hidden channel channel_type event_ts inviter purpose topic old_name name members
+    root pinned_to pinned_info item item_type comment room no_notifications permalink metadata assistant_app_thread
+    is_starred mrkdwn is_intro is_ephemeral deleted_ts previous_message message original parent is_thread_broadcast
+    ekm_access_denied delete_original language saved channel_id thread is_limited num_members canvas call
+    new_broadcast old_channel creator unfurl_links unfurl_media is_share user_name real_name
+    """
+)
+SLACK = {"": _SLACK_MESSAGE | {"messages", "id", "created"}, "messages.*": _SLACK_MESSAGE}
