@@ -24,6 +24,7 @@ from palace_pipeline.exports import (
     quotes,
     slack,
     telegram,
+    vscode_copilot,
 )
 from palace_pipeline.exports.base import Head, Reader
 
@@ -47,6 +48,7 @@ READERS: list[Reader] = [
     openclaw.READER,
     copilot_cli.READER,
     continue_dev.READER,
+    *vscode_copilot.READERS,
     *messages.READERS,
     quotes.READER,
     markdown_chat.READER,
