@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 DEFAULT_TOML = """\
 # Palace settings. Everything is optional; an unknown key is an error, so that a typo never goes unnoticed.
@@ -25,7 +25,12 @@ DEFAULT_TOML = """\
 # [redaction]
 # private_patterns = ['PROJ-\\\\d{4}']   # regular expressions (RE2) of your own
 # known_values = []                      # exact values that must never appear
+# env_files = []                         # their values must never appear either
+# people = []                            # names to mask: "Jane Doe", or ["Jane Doe", "Jane", "JD"] for one person
+# projects = []
+# pseudonyms = false                     # [PERSON_1] instead of [REDACTED:person]: add new names at the end
 # allow = []                             # exact values that stay
+# allow_rules = []                       # kinds or rules that are switched off, such as "ip-address"
 """
 
 
@@ -68,13 +73,30 @@ class Source(_Strict):
     timezone: Zone | None = None
 
 
+def _ways(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Name = Annotated[tuple[Annotated[str, Field(min_length=2)], ...], BeforeValidator(_ways), Field(min_length=1)]
+"""A name and other ways to say it; in the file a text alone is enough."""
+
+
 class RedactionSettings(_Strict):
-    """`correlate` adds a short keyed hash to masks, so that equal values can be told from different ones."""
+    """The user's own part of redaction.
+
+    `correlate` adds a short keyed hash to masks, so that equal values can be told from different ones. `people` and
+    `projects` are names to mask; with `pseudonyms` a person is `[PERSON_3]` everywhere, by place in the list.
+    `allow_rules` names kinds (as masks show them) or rules that are switched off.
+    """
 
     private_patterns: tuple[Pattern, ...] = ()
     known_values: tuple[Annotated[str, Field(min_length=4)], ...] = ()
     env_files: tuple[Path, ...] = ()
+    people: tuple[Name, ...] = ()
+    projects: tuple[Name, ...] = ()
+    pseudonyms: bool = False
     allow: tuple[str, ...] = ()
+    allow_rules: tuple[str, ...] = ()
     correlate: bool = False
 
 

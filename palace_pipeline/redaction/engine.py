@@ -17,12 +17,15 @@ from typing import Any, Protocol
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
 from palace_pipeline.redaction import containers, names, pii, shapes
+from palace_pipeline.redaction.known import known_values
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
+from palace_pipeline.redaction.people import Named, Names
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE, data_text
 from palace_pipeline.redaction.scanning import Program, Runs
 from palace_pipeline.redaction.verdicts import is_placeholder, looks_random, secret_enough, word_share
 from palace_pipeline.redaction.views import View, decoded_base64, flat, views_of
 from palace_pipeline.redaction.words import WORDS
+from palace_pipeline.settings import RedactionSettings
 
 WORK_BASE = 4_000_000
 WORK_PER_CHARACTER = 60
@@ -158,9 +161,9 @@ _URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
 class RuleEngine:
     """The built-in engine. Build it once: `scan` keeps nothing between conversations."""
 
-    def __init__(
-        self, private_patterns: Sequence[str] = (), known_values: Sequence[str] = (), allow: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, settings: RedactionSettings | None = None) -> None:
+        """Raises ValueError when an env file cannot be read, or `allow_rules` names a rule that does not exist."""
+        settings = settings or RedactionSettings()
         self._rules = load_rules()
         by_anchor: dict[bytes, list[Rule]] = {_URL: [], _BEGIN: [], _AT: []}
         for rule in self._rules:
@@ -174,9 +177,13 @@ class RuleEngine:
         self._words = BytesAhoCorasick(list(_WORDS), matchkind=MatchKind.Standard, implementation=Implementation.DFA)
         self._located = tuple(rule for rule in self._rules if rule.locate)
         self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
-        self._private = tuple(Program(pattern.encode("utf-8"), latin=False) for pattern in private_patterns)
-        self._known = Memory(Claim(value, "known-value", "known-value") for value in known_values)
-        self._allow = frozenset(allow)
+        self._private = tuple(Program(pattern.encode(), latin=False) for pattern in settings.private_patterns)
+        self._known = Memory(Claim(value, "known-value", "known-value") for value in known_values(settings))
+        self._names = Names(settings)
+        self._allow = frozenset(settings.allow)
+        self._off = frozenset(settings.allow_rules)
+        if unknown := self._off - self.kinds - {rule.id for rule in self._rules}:
+            raise ValueError(f"allow_rules: there is no kind or rule called {', '.join(sorted(unknown))}")
 
     @property
     def version(self) -> str:
@@ -190,10 +197,12 @@ class RuleEngine:
         """Spans of all fields. What one field claims is looked for in all of them."""
         work = Work(sum(map(len, fields)))
         scanned = [self._scan_field(text, work) for text in fields]
+        if self._allow or self._off:
+            scanned = [(readings, [hit for hit in hits if self._wanted(hit)]) for readings, hits in scanned]
         claims: dict[str, Claim] = {}
         for _, hits in scanned:
             for hit in hits:
-                if hit.layer not in ("known", "memory") and worth_remembering(hit.value):
+                if hit.layer != "known" and worth_remembering(hit.value):
                     claims.setdefault(hit.value, Claim(hit.value, hit.kind, hit.rule, hit.whole))
                     tail = hit.value[hit.prefix :].lstrip("-_.")
                     if hit.prefix and len(tail) >= 12 and not hit.whole:
@@ -202,8 +211,11 @@ class RuleEngine:
         if memory:
             for readings, hits in scanned:
                 for reading in readings:
-                    hits += reading.found(memory, work, "memory")
-        return [[hit.span for hit in hits if hit.value not in self._allow] for _, hits in scanned]
+                    hits += (hit for hit in reading.found(memory, work, "memory") if hit.value not in self._allow)
+        return [[hit.span for hit in hits] for _, hits in scanned]
+
+    def _wanted(self, hit: Hit) -> bool:
+        return not (hit.value in self._allow or hit.kind in self._off or hit.rule in self._off)
 
     def _scan_field(self, text: str, work: Work) -> tuple[list[_Reading], list[Hit]]:
         if len(text) < 4:
@@ -226,6 +238,7 @@ class RuleEngine:
                 hits.append(placed)
         if self._known:
             hits += reading.found(self._known, work, "known")
+        hits += (reading.named(found) for found in self._names.find(text))
         for start, end, inside in blobs:
             before = len(hits)
             view = View(inside, "decoded", [0], [start], [end - start], [len(inside)])
@@ -418,6 +431,12 @@ class _Reading:
                 return cut if index else None
         return hit.end
 
+    def named(self, found: Named) -> Hit:
+        start, end = self.back(found.start, found.end)
+        rule = f"{found.kind}-{found.number}"
+        # Less sure than what it may be a part of: an address stays an address.
+        return Hit(start, end, found.kind, rule, "known", 0.7, self.text[found.start : found.end], whole=True)
+
     def found(self, memory: Memory, work: Work, layer: str) -> list[Hit]:
         out: list[Hit] = []
         for echo in memory.find(self.text, self.data, work.spend):
@@ -446,6 +465,7 @@ def _blob_part(view: View, start: int, end: int) -> tuple[int, int]:
 
 _NAMED_KIND = {"password": "password", "strong": "secret", "weak": "secret", "phrase": "seed-phrase"}
 OTHER_KINDS = WORDS["other_kinds"]
+"""Kinds that no rule of rules.toml has."""
 
 
 def _named(text: str, found: names.Assigned) -> Hit:

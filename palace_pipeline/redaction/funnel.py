@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
 from palace_pipeline.redaction.engine import Engine, RuleEngine, Span, WorkLimit
-from palace_pipeline.redaction.known import known_values
 from palace_pipeline.redaction.recipe import redaction_recipe
 from palace_pipeline.redaction.verdicts import looks_random
 from palace_pipeline.redaction.words import WORDS
@@ -23,6 +22,10 @@ from palace_pipeline.settings import RedactionSettings
 ROUNDS = 6
 MAX_FIELD = 64 * 1024 * 1024
 """Characters; a longer field is withheld unread."""
+
+NAMED = ("person", "project")
+"""Kinds of the user's own names: with pseudonyms their mask is the rule, `[PERSON_3]`."""
+_MARKS = ("[REDACTED:", "[WITHHELD:", "[PERSON_", "[PROJECT_")
 
 GUESSABLE = WORDS["guessable_kinds"]
 """Kinds whose values can be found again by trying: their masks never carry a keyed hash."""
@@ -64,11 +67,13 @@ class Funnel:
     """
 
     def __init__(self, settings: RedactionSettings, key: bytes, engine: Engine | None = None) -> None:
-        self._engine: Engine = engine or RuleEngine(settings.private_patterns, known_values(settings), settings.allow)
+        self._engine: Engine = engine or RuleEngine(settings)
         self._key = key
         self._correlate = settings.correlate
+        self._pseudonyms = settings.pseudonyms
         kinds = "|".join(sorted(map(re.escape, self._engine.kinds), key=len, reverse=True))
-        self._mask = re.compile(rf"\[(?:REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}})\]")
+        own = rf"REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}}|(?:PERSON|PROJECT)_\d{{1,9}}"
+        self._mask = re.compile(rf"\[(?:{own})\]")
         self._recipe = f"{self._engine.version}/{redaction_recipe(settings, key)}"
 
     @property
@@ -162,7 +167,7 @@ class Funnel:
             return _reason(error)
 
     def _masks(self, text: str) -> list[tuple[int, int]]:
-        return [m.span() for m in self._mask.finditer(text)] if "[REDACTED:" in text or "[WITHHELD:" in text else []
+        return [m.span() for m in self._mask.finditer(text)] if any(mark in text for mark in _MARKS) else []
 
     def _render(self, text: str, spans: list[Span]) -> _Outcome:
         got = _Outcome("", spans, settled=not spans)
@@ -171,7 +176,7 @@ class Funnel:
         for span in spans:
             parts.append(text[position : span.start])
             written += span.start - position
-            mask = self._mask_of(text[span.start : span.end], span.kind)
+            mask = self._mask_of(text[span.start : span.end], span)
             got.places.append((written, written + len(mask), span.start, span.end))
             parts.append(mask)
             written += len(mask)
@@ -180,7 +185,10 @@ class Funnel:
         got.text = "".join(parts)
         return got
 
-    def _mask_of(self, value: str, kind: str) -> str:
+    def _mask_of(self, value: str, span: Span) -> str:
+        kind = span.kind
+        if self._pseudonyms and kind in NAMED:
+            return f"[{span.rule.upper().replace('-', '_')}]"
         if not self._correlate or kind in GUESSABLE or (len(value) < 16 and not looks_random(value, 12)):
             return f"[REDACTED:{kind}]"
         return f"[REDACTED:{kind}:{self._hash(value)[:6]}]"

@@ -33,6 +33,16 @@ def redaction_recipe(settings: RedactionSettings, key: bytes) -> str:
 
     Raises ValueError when a file of known values cannot be read.
     """
-    known = sorted(known_values(settings))
-    said = json.dumps([sorted(settings.private_patterns), known, sorted(settings.allow), settings.correlate])
+    said = json.dumps(
+        [
+            sorted(settings.private_patterns),
+            sorted(known_values(settings)),
+            sorted(settings.allow),
+            settings.correlate,
+            settings.people,
+            settings.projects,
+            settings.pseudonyms,
+            sorted(settings.allow_rules),
+        ]
+    )
     return f"{ENGINE_RECIPE}.{hmac.new(key, said.encode(), hashlib.sha256).hexdigest()[:12]}"
