@@ -26,7 +26,9 @@ PROVIDER = "hermes"
 _ENDINGS = re.compile(r"(?:\.jsonl|\.json|\.zst|\.gz)+$", re.IGNORECASE)
 _SNAPSHOT_KEYS = ("session_start", "last_updated", "system_prompt", "platform", "message_count", "base_url")
 _HERMES_KEYS = ("finish_reason", "reasoning", "reasoning_details", "tool_call_id")
-_ORIGINS: dict[str, Origin] = {"cron": "cron", "subagent": "subagent", "delegate": "subagent", "heartbeat": "heartbeat"}
+_ORIGINS: dict[str, Origin] = {
+    "cron": "cron", "subagent": "subagent", "delegate": "subagent", "heartbeat": "heartbeat", "tool": "tool",
+}  # fmt: skip
 _SPEC = SpecTarget(
     "2026-11-29",
     "https://github.com/NousResearch/hermes-agent, https://github.com/kenn-io/agentsview internal/parser/hermes.go",

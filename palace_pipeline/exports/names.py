@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 _LITTER = {"thumbs.db", "desktop.ini", "__macosx", "lost+found", "$recycle.bin", "system volume information"}
 _AGENT_FOLDERS = {
     ".claude", ".codex", ".gemini", ".grok", ".continue", ".hermes", ".openclaw", ".lmstudio", ".cursor", ".copilot",
-    ".config", ".local", ".vscode", ".cache",
+    ".config", ".local", ".vscode", ".cache", ".vscode-server", ".pi", ".clawdbot", ".moltbot",
 }  # fmt: skip
 """Hidden folders in which agents keep their sessions, so that a backup of a home folder is read."""
 
@@ -17,11 +17,19 @@ _SENSITIVE = re.compile(
     user\.json | users\.json | org_users\.json | user_settings\.json | accounts?\.json
   | auth\.json | .*[-_.](?:auth|billing|payments?|invoices?|tokens?|secrets?)(?:[-_.].*)?\.json
   | (?:billing|payments?|invoices?|tokens?|secrets?|oauth|cookies?|session_?tokens?)\.(?:json|txt|csv|sqlite)
+  | auth[-_]profiles?\.json | openclaw\.json(?:\..*)? | request_dump_.*\.json
   | .*\.(?:pem|key|p12|pfx|keystore|jks|kdbx|ppk) | id_(?:rsa|dsa|ecdsa|ed25519)(?:\.pub)?
   | \.env(?:\..*)? | .*\.env | \.netrc | \.npmrc | \.pypirc | \.?credentials.* | \.?git-credentials
     """,
     re.VERBOSE,
 )
+
+_SENSITIVE_PATHS = re.compile(
+    r"(?:^|/)\.(?:copilot|continue|openclaw|clawdbot|moltbot|pi|hermes)/(?:[^/]+/){0,2}"
+    r"(?:config|settings|mcp-config|models)\.(?:json|ya?ml|ts)(?:\..*)?$",
+    re.IGNORECASE,
+)
+"""Settings of agents, which hold keys of models and sign-ins."""
 
 _ASSET = set(
     """
@@ -45,12 +53,14 @@ _SIDE_FILES = set(
     projects.json memories.json manifest.json
     channels.json groups.json dms.json mpims.json integration_logs.json canvases.json content_flags.json lists.json
     file_conversations.json huddle_transcripts.json
-    sessions-index.json session_index.jsonl history.jsonl stats-cache.json
+    sessions-index.json session_index.jsonl history.jsonl stats-cache.json sessions.json workspace.json
     session_search.sqlite summary.json updates.jsonl events.jsonl rewind_points.jsonl prompt_history.jsonl
     prompt_context.json signals.json
     """.split()  # noqa: SIM905
 )
-_SIDE_PATHS = re.compile(r"(?:^|/)projects/[^/]+\.json$|(?:^|/)manifest-[^/]*\.json$|(?:^|/)todos/[^/]+\.json$")
+_SIDE_PATHS = re.compile(
+    r"(?:^|/)projects/[^/]+\.json$|(?:^|/)manifest-[^/]*\.json$|(?:^|/)todos/[^/]+\.json$|\.trajectory\.jsonl$|\.jsonl\.lock$"
+)
 
 _DATABASE = (".db", ".vscdb", ".sqlite", ".sqlite3", ".vscdb.backup")
 _BESIDE_DATABASE = ("-wal", "-shm", "-journal")
@@ -65,6 +75,10 @@ _SIDECARS = re.compile(
         | /prompt_history\.jsonl | /permission[^/]*\.toml)$
     # Cursor: terminals, rules and tools of a project
   | (?:^|/)\.cursor/projects/[^/]+/(?!agent-transcripts/).+$
+    # Copilot CLI: plans, checkpoints and files of a session
+  | (?:^|/)session-state/[^/]+/(?!events\.jsonl(?:\.(?:zst|gz))?$).+$
+    # VS Code: texts of files that a chat edited
+  | (?:^|/)chatEditingSessions/.+$
     """,
     re.VERBOSE,
 )
@@ -87,7 +101,7 @@ def is_sensitive(path: str) -> bool:
 
     Slack's `users.json` is one of them too; its reader reaches the names through `Member.near`.
     """
-    return _SENSITIVE.fullmatch(_name(path)) is not None
+    return _SENSITIVE.fullmatch(_name(path)) is not None or _SENSITIVE_PATHS.search(path) is not None
 
 
 def is_asset(path: str, start: bytes = b"") -> bool:
