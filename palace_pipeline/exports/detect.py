@@ -21,6 +21,7 @@ TEXT_BYTES = 256 * 1024
 _ITEMS = 8
 _HEADER_ROWS = 20
 _BLANK_BYTES = 64 * 1024 * 1024
+_SMALLEST_PART = 64
 _SPACE = b" \t\r\n\0"
 _WRAPPERS = ("conversations", "chats", "sessions", "threads", "data", "items")
 _JSONL_NAME = re.compile(
@@ -129,12 +130,24 @@ def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | N
             items, _ = _first_items(body, key)
             if any(isinstance(item, dict) for item in items):
                 return Head(path, "object", items=items, keys=[key], wrapped=key)
+        value = _before_damage(body)
+    if not isinstance(value, dict):
         return Head(path, "text", text=body[:TEXT_BYTES].decode("utf-8", "replace"))
     for key in _WRAPPERS:
         inner = _without_nulls(value.get(key))
         if inner and isinstance(inner[0], dict) and not _is_turn(inner[0]):
             return Head(path, "object", items=inner, keys=list(value), wrapped=key)
     return Head(path, "object", items=[value], keys=list(value))
+
+
+def _before_damage(body: bytes) -> Any:
+    """As much of a damaged object as can be read: its first half, quarter, eighth… as if it ended there."""
+    size = len(body) // 2
+    while size >= _SMALLEST_PART:
+        if isinstance(value := _value(completed(body[:size])), dict) and value:
+            return value
+        size //= 2
+    return None
 
 
 def _first_items(body: bytes, key: str | None = None) -> tuple[list[Any], bool]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from palace_pipeline.exports.base import Member, Report
-from palace_pipeline.exports.splitter import ArrayCut, split_array
+from palace_pipeline.exports.splitter import ArrayCut, split_array, whole_values
 from palace_pipeline.exports.text import json_lines, parse_json
 
 _BEGINNING = 65536
@@ -19,18 +19,37 @@ def opens_with(member: Member) -> bytes:
         return stream.read(_BEGINNING).lstrip(_SPACE)[:1]
 
 
-def records_of(member: Member, report: Report, key: str | None = None) -> Iterator[tuple[str, Any]]:
-    """(place, value) of each record: of an array, of the array under `key` of an object, or else of JSON lines."""
+def records_of(
+    member: Member, report: Report, key: str | None = None, is_record: Callable[[Any], bool] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """(place, value) of each record: of an array, of the array under `key` of an object, or else of JSON lines.
+
+    `is_record`: what a record of this format surely looks like; then those that a lost quote or bracket swallowed are
+    found again.
+    """
     with member.open() as stream:
         if key is not None or opens_with(member) == b"[":
             raw = ((f"{key or ''}[{index}]", data) for index, data in split_array(stream, key))
         else:
             raw = ((f"line {number}", data) for number, data in json_lines(stream))
+        place = ""
         try:
             for place, data in raw:
                 try:
                     yield place, parse_json(data)
                 except (ValueError, RecursionError):
                     report.skip("damaged JSON" if data else "too large to be read", place, expected=False)
+                    yield from ((place, value) for value in salvaged(data, is_record))
         except ArrayCut as cut:
             report.skip(f"cut or damaged: {cut}", expected=False, unit="file")
+            yield from ((place, value) for value in salvaged(cut.rest, is_record))
+
+
+def salvaged(damaged: bytes, is_record: Callable[[Any], bool] | None) -> Iterator[Any]:
+    """The whole records inside a damaged piece."""
+    if is_record is None:
+        return
+    for piece in whole_values(damaged):
+        value = parse_json(piece)
+        if is_record(value):
+            yield value

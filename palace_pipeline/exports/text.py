@@ -15,6 +15,8 @@ MAX_LINE_BYTES = 128 * 1024 * 1024
 """A longer JSONL line is skipped and counted; 80 MB lines (inline images) are real."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_ODD_ESCAPE = re.compile(r"(\\\\)|\\x([0-9A-Fa-f]{2})")
+"""Telegram writes control characters as `\\x1F`, which JSON does not know."""
 
 
 def clean_text(text: str) -> str:
@@ -96,6 +98,12 @@ def parse_json(data: bytes | str) -> object:
         # The slow parser takes lone surrogates, NaN and numbers of any length; the stores take none of them.
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         try:
+            try:
+                return _storable(json.loads(text, strict=False))
+            except ValueError:
+                if "\\x" not in text:
+                    raise
+            text = _ODD_ESCAPE.sub(lambda match: match[1] or f"\\u00{match[2]}", text)
             return _storable(json.loads(text, strict=False))
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
