@@ -31,7 +31,14 @@ class Claude:
     format = "claude-ai-export"
     provider = "claude"
     recipe = 1
-    spec = SpecTarget("2026-11-29", "https://github.com/kenn-io/agentsview internal/parser/claude_ai.go", "high")
+    spec = SpecTarget(
+        "2026-11-29",
+        "https://github.com/kenn-io/agentsview internal/parser/claude_ai.go",
+        "high",
+        name="Claude.ai export, web JSON",
+        where="Settings → Privacy → Export data: ZIP with `conversations.json`; JSON saved by browser extensions",
+        since="2023",
+    )
     layout: Literal["elements"] = "elements"
     known_keys = known_keys.CLAUDE
 

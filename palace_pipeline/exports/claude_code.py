@@ -70,7 +70,14 @@ class ClaudeCodeReader:
     format = "claude-code-jsonl"
     provider = PROVIDER
     recipe = 1
-    spec = SpecTarget("2026-11-29", "https://github.com/kenn-io/agentsview and logs of versions 1.0 to 2.1", "high")
+    spec = SpecTarget(
+        "2026-11-29",
+        "https://github.com/kenn-io/agentsview and logs of versions 1.0 to 2.1",
+        "high",
+        name="Claude Code log",
+        where="`~/.claude/projects/<folder>/<session>.jsonl`",
+        since="2025",
+    )
     layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:

@@ -88,7 +88,14 @@ class CodexReader:
     format = "codex-rollout"
     provider = PROVIDER
     recipe = 1
-    spec = SpecTarget("2026-11-29", "https://github.com/openai/codex codex-rs/history, protocol, rollout", "high")
+    spec = SpecTarget(
+        "2026-11-29",
+        "https://github.com/openai/codex codex-rs/history, protocol, rollout",
+        "high",
+        name="Codex rollout",
+        where="`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl[.zst]`, `archived_sessions/`",
+        since="2025-05",
+    )
     layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:

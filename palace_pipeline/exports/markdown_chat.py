@@ -271,7 +271,13 @@ class MarkdownChatReader:
     format = "markdown-chat"
     provider = "transcript"
     recipe = 1
-    spec = SpecTarget("2026-11-29", "rules for text without structure; line shapes of public parsers", "medium")
+    spec = SpecTarget(
+        "2026-11-29",
+        "rules for text without structure; line shapes of public parsers",
+        "medium",
+        name="Markdown with speakers",
+        where="written by hand or by other tools: role headings, bold names, dated names",
+    )
     layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:

@@ -24,7 +24,14 @@ _IDS = ("id", "conversation_id", "conversationId", "chat_id", "session_id", "uui
 _TITLES = ("title", "name")
 _CREATED = ("created_at", "createdAt", "create_time", "created", "timestamp", "date")
 _UPDATED = ("updated_at", "updatedAt", "update_time", "updated")
-_SPEC = SpecTarget("2026-11-29", "OpenAI API reference, ShareGPT data sets, FastChat", "high")
+_SPEC = SpecTarget(
+    "2026-11-29",
+    "OpenAI API reference, ShareGPT data sets, FastChat",
+    "high",
+    name="flat messages",
+    where="`[{'role', 'content'}]`, `{'messages': […]}`, ShareGPT `conversations[].from/value`; JSON or JSONL",
+    since="2022",
+)
 
 
 class FlatReader:

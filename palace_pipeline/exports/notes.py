@@ -22,7 +22,13 @@ class NotesReader:
     format = "plain-notes"
     provider = "text"
     recipe = 1
-    spec = SpecTarget("2026-11-29", "rules for text without structure", "high")
+    spec = SpecTarget(
+        "2026-11-29",
+        "rules for text without structure",
+        "high",
+        name="plain note",
+        where="any other `.md`, `.txt`",
+    )
     layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:

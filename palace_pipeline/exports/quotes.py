@@ -78,7 +78,13 @@ class QuoteReader:
     format = "quote-transcript"
     provider = "transcript"
     recipe = 1
-    spec = SpecTarget("2026-11-29", "rules for text without structure; inner format of MemPalace", "high")
+    spec = SpecTarget(
+        "2026-11-29",
+        "rules for text without structure; inner format of MemPalace",
+        "high",
+        name="`>` transcript",
+        where="written by hand or by other tools: `> question`, answer below",
+    )
     layout: Literal["whole"] = "whole"
 
     def detect(self, head: Head) -> bool:

@@ -65,7 +65,14 @@ class SlackReader:
     format = "slack-export"
     provider = "slack"
     recipe = 1
-    spec = SpecTarget("2026-11-29", "Slack help 220556107, docs.slack.dev, public parsers", "high")
+    spec = SpecTarget(
+        "2026-11-29",
+        "Slack help 220556107, docs.slack.dev, public parsers",
+        "high",
+        name="Slack export",
+        where="workspace settings → Import/Export data: ZIP with `channels.json`, `users.json`, a folder per channel",
+        since="2014",
+    )
     layout: Literal["whole"] = "whole"
     known_keys = known_keys.SLACK
 
