@@ -27,7 +27,14 @@ class ChatGPT:
     format = "chatgpt-export"
     provider = "chatgpt"
     recipe = 1
-    spec = SpecTarget("2026-11-29", "https://github.com/mohamed-chs/convoviz docs/dev/chatgpt-spec.md", "high")
+    spec = SpecTarget(
+        "2026-11-29",
+        "https://github.com/mohamed-chs/convoviz docs/dev/chatgpt-spec.md",
+        "high",
+        name="ChatGPT export",
+        where="Settings → Data controls → Export data, or Privacy Portal: ZIP with `conversations*.json`",
+        since="2022",
+    )
     layout: Literal["elements"] = "elements"
     known_keys = known_keys.CHATGPT
 

@@ -29,7 +29,7 @@ _SPEC = SpecTarget(
     "OpenAI API reference, ShareGPT data sets, FastChat",
     "high",
     name="flat messages",
-    where="`[{'role', 'content'}]`, `{'messages': […]}`, ShareGPT `conversations[].from/value`; JSON or JSONL",
+    where='`[{"role", "content"}]`, `{"messages": […]}`, ShareGPT `conversations[].from/value`; JSON or JSONL',
     since="2022",
 )
 

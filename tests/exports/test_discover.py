@@ -25,6 +25,7 @@ LOGS = {
     ".copilot/session-state/0a/events.jsonl": "copilot-cli",
     ".openclaw/agents/main/sessions/0a.jsonl": "openclaw",
     ".openclaw/agents/work/sessions/0b.jsonl.reset.2026": "openclaw",
+    ".pi/agent/sessions/--home-me--/2026_0a.jsonl": "openclaw",
     ".hermes/state.db": "hermes",
     ".hermes/sessions/20260101_090000_0a.jsonl": "hermes",
     ".hermes/profiles/work/state.db": "hermes",
