@@ -95,7 +95,8 @@ def _finish(row: Row, made: list[Message], model: str | None) -> None:
         message.branch_active = not rewound
         if message.role in ("assistant", "thinking") or message.kind == "tool_call":
             message.model = said_by
-        message.message_id = short_hash(message.role, message.kind, message.tool_name or "", message.text)
+        called = message.tool_name or "" if message.kind == "tool_call" else ""
+        message.message_id = short_hash(message.role, message.kind, called, message.text)
     answer = next((m for m in made if m.role == "assistant"), made[-1] if made else None)
     tokens = count_of(row.get("token_count"))
     if answer is not None and tokens and answer.model is not None and row.get("role") == "assistant":
