@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
+from palace_pipeline.ingest.by_format import drifted
 from palace_pipeline.model import LAKE
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.stages.audit import measured
@@ -30,7 +31,10 @@ class Finding:
 
 def examine(home: Home) -> list[Finding]:
     """All findings, worst last."""
-    checks = (_version, _permissions, _databases, _lake, _tables, _indexes, _counts, _waiting, _withheld, _quarantine)
+    checks = (
+        *(_version, _permissions, _databases, _lake, _tables, _indexes, _counts, _waiting, _withheld, _quarantine),
+        _drift,
+    )
     findings = [finding for check in checks for finding in check(home)]
     order = {"ok": 0, "note": 1, "wrong": 2}
     return sorted(findings, key=lambda finding: order[finding.level])
@@ -180,3 +184,14 @@ def _quarantine(home: Home) -> Iterator[Finding]:
         )
     if len(rows) > 50:
         yield Finding("note", f"and {len(rows) - 50} more files with something not taken", "palace sql 'from skips'")
+
+
+def _drift(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        found = drifted(ledger)
+    for drift in found:
+        yield Finding(
+            "note",
+            f"a format seems to have changed: {drift.in_words()}",
+            "update Palace; if it stays, report the line that palace formats shows",
+        )

@@ -52,7 +52,9 @@ def ingest(
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Files or folders (default: the folders of palace.toml).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be taken; keep nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be taken and how it is understood; keep nothing.")
+    ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Read at most so many new files.")] = None,
     json: Json = False,
 ) -> None:
@@ -75,6 +77,28 @@ def backfill(
     from palace_pipeline.cli.archive import run_backfill
 
     raise typer.Exit(run_backfill(first.date(), last.date(), as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def discover(
+    json: Json = False,
+    write: Annotated[bool, typer.Option("--write", help="Make what is found sources of palace.toml.")] = False,
+) -> None:
+    """Find agents' logs and exports by their known places and names. Opens none of them.
+
+    palace discover --write
+    """
+    from palace_pipeline.cli.sources import run_discover
+
+    raise typer.Exit(run_discover(as_json=json, write=write))
+
+
+@app.command(rich_help_panel="Archive")
+def formats(json: Json = False) -> None:
+    """Which formats can be read, where to get them, what was seen of each, and which seem to have changed."""
+    from palace_pipeline.cli.sources import run_formats
+
+    raise typer.Exit(run_formats(as_json=json))
 
 
 @app.command(rich_help_panel="Archive")

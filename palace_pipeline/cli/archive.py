@@ -11,9 +11,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from palace_pipeline.cli.preview import funnel_of, known_titles, show_preview
 from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progress, say, table
 from palace_pipeline.exports.scan import Missing, scan
 from palace_pipeline.ingest import ingest, needs_reading
+from palace_pipeline.ingest.by_format import Drift
+from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.stages.missing import mark_missing
@@ -52,9 +55,10 @@ def run_ingest(paths: Sequence[Path], *, dry_run: bool, limit: int | None, as_js
     if missing:
         raise UsageError(f"not there: {', '.join(missing)}")
     if dry_run:
+        preview = Preview()
         with progress():
-            found = ingest(home, paths or None, batch="dry-run", limit=limit, dry_run=True)
-        receipt = receipt_of(found.as_counts())
+            found = ingest(home, paths or None, batch="dry-run", limit=limit, dry_run=True, preview=preview)
+        receipt = receipt_of(found.as_counts()) | {"preview": preview.shown(funnel_of(home), known_titles(home))}
         failures: list[str] = []
     else:
         with home.writing(), progress():
@@ -63,6 +67,8 @@ def run_ingest(paths: Sequence[Path], *, dry_run: bool, limit: int | None, as_js
         out_json(receipt)
     else:
         show_receipt(receipt, home, dry_run=dry_run)
+        if dry_run:
+            show_preview(receipt["preview"])
     for failure in failures:
         say(f"failed: {failure}")
     return NOT_TAKEN if failures or failed_here(receipt) else 0
@@ -178,6 +184,9 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
             out(f"not taken: {skip['where']}: {skip['reason']}" + (f" ({skip['count']})" if skip["count"] > 1 else ""))
     if expected:
         out("left out as expected: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(expected.items())))
+    for drift in receipt["drift"]:
+        found = Drift(drift["format"], drift["files"], drift["nothing"], drift["unknown"])
+        out(f"drift: {found.in_words()}; see: palace formats")
     if not dry_run:
         out(f"archive: {home.path}")
 

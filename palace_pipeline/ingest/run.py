@@ -154,7 +154,7 @@ class _Run:
         read = 0
         for number, item in enumerate(found):
             if isinstance(item, Missing):
-                self.tally.file("skipped", [Skip("not there", item.path, False, unit="file")])
+                self._missing(item, known.get(item.path))
                 continue
             row = known.get(item.path)
             self.tally.looked_at.add(item.path)
@@ -177,6 +177,12 @@ class _Run:
                 self._again_from_vault({item.path for item in found if isinstance(item, Seen)}, known)
             drop_contained_records(self.ledger, self.vault)
         return self.tally.result(self.ledger)
+
+    def _missing(self, item: Missing, row: Any) -> None:
+        """A folder that is not there is an error; a single file that was taken before may well be gone."""
+        gone = row is not None and row["status"] in ("done", "partial")
+        reason = "no longer there, it was taken before" if gone else "not there"
+        self.tally.file("skipped", [Skip(reason, item.path, gone, unit="file")])
 
     def _refuse(self, item: Seen, row: Any) -> None:
         assert item.problem is not None
