@@ -23,11 +23,13 @@ def in_order(nodes: Mapping[str, Node], rows: Mapping[str, Sequence[Message]], l
     above = kept_above(nodes, rows)
     messages: list[Message] = []
     for id in [*path, *(id for id in nodes if id not in active)]:
-        parent = above.get(id)
-        for row in rows.get(id, ()):
-            row.branch_active = id in active
-            row.parent_id = (rows[parent][-1].message_id or None) if parent is not None and rows[parent] else None
-            messages.append(row)
+        if not (here := rows.get(id)):
+            continue
+        parent = above[id]
+        parent_id = rows[parent][-1].message_id or None if parent is not None and rows[parent] else None
+        for row in here:
+            row.branch_active, row.parent_id = id in active, parent_id
+        messages += here
     return messages
 
 

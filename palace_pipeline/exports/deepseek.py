@@ -11,6 +11,7 @@ looked at on 2026-11-29.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Literal
 
 from palace_pipeline.exports.agent_log import arguments_text, count_of, name_of, text_of
@@ -135,10 +136,12 @@ def _conversation(
 ) -> Conversation:
     messages = {id: node["message"] for id, node in mapping.items() if isinstance(node.get("message"), dict)}
     nodes = _nodes(mapping, messages)
-    roles = _roles(nodes, messages)
+    # Fragments say who speaks; only messages without any need to be seen in their line.
+    bare = any(not message.get("fragments") for message in messages.values())
+    roles = _roles(nodes, messages) if bare else {}
     rows: dict[str, list[Message]] = {}
     for id, message in messages.items():
-        if found := _rows(id, message, roles[id], report, place):
+        if found := _rows(id, message, roles.get(id, "user"), nodes[id].time, report, place):
             rows[id] = found
         else:
             nodes[id].time = None  # an answer that never came is not the newest thing said
@@ -212,13 +215,14 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _rows(id: str, message: Json, role: Role, report: Report, place: str) -> list[Message]:
+def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Report, place: str) -> list[Message]:
     """The rows of a message: question, thinking and tools in order, then the answer; empty if it says nothing."""
-    created = message.get("inserted_at")
+    local = parse_naive(message.get("inserted_at")) if time is None else None
+    model = name_of(message.get("model"))
+    named = not id.startswith("#")
 
     def row(role: Role, text: str = "", mark: str = "") -> Message:
-        return Message(f"{id}{mark}" if not id.startswith("#") else "", role, text, model=name_of(message.get("model")),
-                       created_at=parse_instant(created), local_time=parse_naive(created))  # fmt: skip
+        return Message(f"{id}{mark}" if named else "", role, text, created_at=time, local_time=local, model=model)
 
     asked: list[str] = []
     answered: list[str] = []
@@ -229,7 +233,9 @@ def _rows(id: str, message: Json, role: Role, report: Report, place: str) -> lis
             report.skip("not a fragment of a message", place, expected=fragment is None)
             continue
         type, text = fragment.get("type"), _content(fragment.get("content"))
-        pages += [fragment.get("results"), fragment.get("references")]
+        for key in ("results", "references"):
+            if found := fragment.get(key):
+                pages.append(found)
         if type in _ASKED:
             asked.append(text)
         elif type in _ANSWERED:
@@ -251,15 +257,15 @@ def _rows(id: str, message: Json, role: Role, report: Report, place: str) -> lis
     said: list[Message] = []
     spoken: tuple[tuple[Role, list[str]], ...] = (("user", asked), ("assistant", answered))
     for speaker, texts in spoken:
-        text = "\n\n".join(text for text in texts if text.strip())
-        if text:
+        if text := "\n\n".join([text for text in texts if text.strip()]):
             said.append(row(speaker, text, "" if not said else "#answer"))
     if not said and files:
         said.append(row(role))
         said[0].kind = "attachment"
     if said:
         said[0].attachment = files
-        said[-1].citations = citations_of(pages) if said[-1].role == "assistant" else []
+        if pages and said[-1].role == "assistant":
+            said[-1].citations = citations_of(pages)
     elif not side:
         report.skip("empty message", place, expected=True)
     questions = [message for message in said if message.role == "user"]

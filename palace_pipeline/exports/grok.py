@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Literal
 
 from palace_pipeline.exports import grok_content as content
@@ -55,7 +56,8 @@ class Grok:
         if any(_is_chat(item) for item in head.items):
             return True
         keys = set(head.keys)
-        return head.shape == "object" and head.wrapped is None and len(keys & _BESIDE) > ("conversations" not in keys)
+        known = "media_posts" in keys or ("conversations" in keys and bool(keys & _BESIDE))
+        return head.shape == "object" and head.wrapped is None and known
 
     def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation per `{conversation, responses}`; a whole backend file gives all of its own."""
@@ -107,16 +109,18 @@ def _id(value: Any, *keys: str) -> str:
 
 def _conversation(head: Json, responses: list[Any], member: Member, place: str, report: Report) -> Conversation:
     found = _responses(responses, place, report)
+    tree = _linked(found)
     rows: dict[str, list[Message]] = {}
     nodes: dict[str, Node] = {}
     before: str | None = None
     for id, response in found.items():
-        rows_here = _rows(response, member, f"{place} response {len(nodes)}".strip(), report)
-        linked = "parent_response_id" in response
-        # Exports without links are one line; elsewhere an empty parent is a beginning (an edited first question).
+        time = parse_instant(response.get("create_time"))
+        rows_here = _rows(response, time, member, f"{place} response {len(nodes)}".strip(), report)
+        # In a tree an empty parent is a beginning (an edited first question); without any link it is one line.
+        linked = tree and "parent_response_id" in response
         parent = (_id(response, "parent_response_id") or None) if linked else before
         # What says nothing has no time of its own: a draft or a failed answer is not the newest thing said.
-        nodes[id] = Node(id, parent, parse_instant(response.get("create_time")) if rows_here else None, bool(rows_here))
+        nodes[id] = Node(id, parent, time if rows_here else None, bool(rows_here))
         if rows_here:
             rows[id] = rows_here
         before = id
@@ -155,12 +159,16 @@ def _responses(responses: list[Any], place: str, report: Report) -> dict[str, Js
             report.skip("the same message twice", f"{place} response {number}".strip(), expected=True)
             continue
         found[id if id not in found else f"{id}#{number}"] = response
-    if not any("parent_response_id" in response for response in found.values()):
+    if not _linked(found):
         times = {id: parse_instant(response.get("create_time")) for id, response in found.items()}
         dated = {id: time for id, time in times.items() if time is not None}
         if len(dated) == len(found):
             return {id: found[id] for id in sorted(found, key=dated.__getitem__)}
     return found
+
+
+def _linked(found: dict[str, Json]) -> bool:
+    return any(_id(response, "parent_response_id") in found for response in found.values())
 
 
 def _role(sender: Any) -> Role | None:
@@ -170,11 +178,16 @@ def _role(sender: Any) -> Role | None:
     return "assistant" if name in ("assistant", "model", "ai", "bot") or name.startswith("grok") else None
 
 
-def _rows(response: Json, member: Member, place: str, report: Report) -> list[Message]:
+def _rows(response: Json, time: datetime | None, member: Member, place: str, report: Report) -> list[Message]:
     """Thinking and tools first, as they came before the answer, then what the person sees."""
-    role, created = _role(response.get("sender")), response.get("create_time")
-    base = Message(_id(response, "_id", "response_id", "id"), role or "system", created_at=parse_instant(created),
-                   local_time=parse_naive(created), model=name_of(response.get("model")))  # fmt: skip
+    role = _role(response.get("sender"))
+    base = Message(
+        _id(response, "_id", "response_id", "id"),
+        role or "system",
+        created_at=time,
+        local_time=parse_naive(response.get("create_time")) if time is None else None,
+        model=name_of(response.get("model")),
+    )
     if role is None:
         report.unknown[f"sender:{response.get('sender')}"] += 1
         base.kind, base.hidden_reason = "system", "unknown sender"

@@ -15,7 +15,7 @@ from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.exports.web_sources import citations_of
 from palace_pipeline.model import Attachment, Citation, Kind
 
-_ARTIFACT = re.compile(r"\n?</?xaiArtifact(?:\s[^<>]{0,2000})?>\n?", re.IGNORECASE)
+_ARTIFACT = re.compile(r"<xaiArtifact(?:\s[^<>]{0,2000})?>\n?|</xaiArtifact>", re.IGNORECASE)
 _TOOL_NAME = re.compile(r"<xai:tool_name>\s*([^<]{1,200}?)\s*</xai:tool_name>")
 _PICTURE_KEYS = ("imageUrl", "image_url", "original")
 
@@ -31,7 +31,7 @@ def without_markup(text: str) -> tuple[str, list[Side]]:
     before = text
     text, cards = _cut(text, "xai:tool_usage_card")
     text, _ = _cut(text, "grok:render")
-    text = _ARTIFACT.sub("\n", text)
+    text = _ARTIFACT.sub("", text)
     return (text.strip() if text != before else text), [_tool_call(card) for card in cards]
 
 

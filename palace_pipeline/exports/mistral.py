@@ -59,8 +59,8 @@ class LeChat:
                 report.skip("not a message", place, expected=value is None)
                 continue
             chat = _id(value.get("chatId"))
-            if rows := _rows(value, chat, member, place, report):
-                time = parse_instant(value.get("createdAt"))
+            time = parse_instant(value.get("createdAt"))
+            if rows := _rows(value, chat, time, member, place, report):
                 _one_version(latest, chat, value, rows)
                 chats.setdefault(chat, []).append((time, rows))
         for chat, messages in chats.items():
@@ -90,15 +90,19 @@ def _one_version(
     latest: dict[tuple[str, str], tuple[int, list[Message]]], chat: str, value: Json, rows: list[Message]
 ) -> None:
     """Of a message that comes in several versions the last one is what the person sees."""
-    version = number if isinstance(number := value.get("version"), int) else 0
-    key = chat, _id(value.get("id"))
-    if not key[1]:
+    id = _id(value.get("id"))
+    if not id:
         return
-    before = latest.get(key)
-    if before is None or before[0] <= version:
-        latest[key] = version, rows
-    for row in before[1] if before is not None and latest[key][1] is rows else rows if before is not None else ():
+    version = number if isinstance(number := value.get("version"), int) else 0
+    before = latest.get((chat, id))
+    if before is None:
+        latest[chat, id] = version, rows
+        return
+    newer = before[0] <= version
+    for row in before[1] if newer else rows:
         row.branch_active = False
+    if newer:
+        latest[chat, id] = version, rows
 
 
 def _conversation(chat: str, messages: list[tuple[datetime | None, list[Message]]]) -> Conversation:
@@ -112,12 +116,17 @@ def _conversation(chat: str, messages: list[tuple[datetime | None, list[Message]
     )
 
 
-def _rows(value: Json, chat: str, member: Member, place: str, report: Report) -> list[Message]:
+def _rows(value: Json, chat: str, time: datetime | None, member: Member, place: str, report: Report) -> list[Message]:
     """Thinking and tools as they came, then what was said; empty if the message says nothing."""
-    id, created, role = _id(value.get("id")), value.get("createdAt"), value.get("role")
+    id, role = _id(value.get("id")), value.get("role")
     known = _ROLES.get(role.casefold()) if isinstance(role, str) else None
-    base = Message(id, known or "system", created_at=parse_instant(created), local_time=parse_naive(created),
-                   model=name_of(value.get("model")))  # fmt: skip
+    base = Message(
+        id,
+        known or "system",
+        created_at=time,
+        local_time=parse_naive(value.get("createdAt")) if time is None else None,
+        model=name_of(value.get("model")),
+    )
     if known is None:
         report.unknown[f"role:{role}"] += 1
         base.hidden_reason = "unknown role"
@@ -168,8 +177,10 @@ def _rows(value: Json, chat: str, member: Member, place: str, report: Report) ->
         base.text = text_of(value.get("content"))
     if value.get("content") is not None and not isinstance(value["content"], str) and not base.text.strip():
         report.skip("content that is no text", place, expected=False)
-    base.citations = citations_of(pages) if known == "assistant" else []
-    base.attachment += [*_files(value, chat, member), *_papers(value)]
+    if pages and known == "assistant":
+        base.citations = citations_of(*pages)
+    base.attachment += _files(value, chat, member)
+    base.attachment += _papers(value)
     if base.text.strip() or base.attachment:
         if known in ("user", "assistant"):
             base.kind = "text" if base.text.strip() else kind_of_files(base.attachment)
@@ -193,6 +204,8 @@ def _opened(value: Any) -> Any:
 
 def _words(value: Any, depth: int = 0) -> str:
     """The text of a chunk: a string under one of its keys, or a list of such chunks."""
+    if type(value) is dict and type(text := value.get("text")) is str and text:
+        return text_of(text)
     if isinstance(value, str):
         return text_of(value)
     if depth > _DEEPEST:

@@ -154,8 +154,9 @@ def _block(value: Json, usage: str, found: Answer, texts: dict[str, list[str]]) 
         text = text_of(value.get("answer")) or _joined(value.get("chunks"))
         if text.strip():
             texts.setdefault(usage, []).append(text)
-    pages = [value.get("web_results"), [row.get("web_result") for row in _list(value.get("rows")) if _is_dict(row)]]
-    _merge(found, Answer(citations=citations_of(pages)))
+    pages = citations_of(value.get("web_results"), value.get("rows"))
+    if pages:
+        _merge(found, Answer(citations=pages))
     for goal in _list(value.get("goals")):
         if _is_dict(goal) and (text := text_of(goal.get("description")).strip()) and text not in found.thoughts:
             found.thoughts.append(text)

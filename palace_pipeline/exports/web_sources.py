@@ -17,37 +17,42 @@ _DEEPEST = 12
 def citations_of(*places: Any) -> list[Citation]:
     """The web addresses in nested lists and objects, each once, in the order in which they stand."""
     found: dict[str, Citation] = {}
-    for page in _pages(places):
-        url = _first(page, _URLS)
-        if url is not None and url not in found:
+    for url, page in _pages(places):
+        if url not in found:
             found[url] = Citation(url, _first(page, _TITLES))
     return list(found.values())
 
 
 def pages_text(*places: Any) -> str:
     """Title, address and summary of each page: what a search gave back, as a tool's result reads."""
-    pages = [
-        "\n".join(words for keys in (_TITLES, _URLS, _WORDS) if (words := _first(page, keys)) is not None)
-        for page in _pages(places)
-    ]
-    return "\n\n".join(dict.fromkeys(pages))
+    pages: dict[str, None] = {}
+    for url, page in _pages(places):
+        words = (_first(page, _TITLES), url, _first(page, _WORDS))
+        pages["\n".join([text for text in words if text is not None])] = None
+    return "\n\n".join(pages)
 
 
-def _pages(places: Any) -> Iterator[dict[str, Any]]:
-    stack: list[tuple[Any, int]] = [(places, 0)]
+def _pages(places: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(address, page) of each object that has a web address, in order and without recursion."""
+    stack: list[tuple[Any, int]] = [(place, 0) for place in reversed(places) if place]
     while stack:
         value, depth = stack.pop()
-        inner: list[Any] = []
         if isinstance(value, dict):
-            if (_first(value, _URLS) or "").startswith(("http://", "https://")):
-                yield value
-            inner = list(value.values())
-        elif isinstance(value, list | tuple):
-            inner = list(value)
+            url = _first(value, _URLS)
+            if url is not None and url.startswith(("http://", "https://")):
+                yield url, value
+            value = value.values()
+        elif not isinstance(value, list):
+            continue
         if depth < _DEEPEST:
-            stack += [(item, depth + 1) for item in reversed(inner) if isinstance(item, dict | list)]
+            inner = [(item, depth + 1) for item in value if isinstance(item, dict | list)]
+            if inner:
+                stack += inner[::-1]
 
 
 def _first(page: dict[str, Any], keys: tuple[str, ...]) -> str | None:
-    value = next((text for key in keys if isinstance(text := page.get(key), str) and text.strip()), None)
-    return clean_text(value).strip() if value is not None else None
+    for key in keys:
+        text = page.get(key)
+        if isinstance(text, str) and (clean := clean_text(text).strip()):
+            return clean
+    return None
