@@ -7,6 +7,7 @@ kept as rows that are not active.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Literal
 
 from palace_pipeline.exports import chatgpt_content as content
@@ -19,6 +20,7 @@ from palace_pipeline.exports.tree import Node, active_path
 from palace_pipeline.model import Conversation, Message
 
 _ALL = ("all", None, "")
+_NODE_KEYS = frozenset({"id", "message", "parent", "children"})
 
 
 class ChatGPT:
@@ -79,11 +81,16 @@ def _is_chat(item: Any) -> bool:
 
 
 def _conversation(value: dict[str, Any], report: Report, place: str) -> Conversation:
-    mapping: dict[str, dict[str, Any]] = {str(k): v for k, v in value["mapping"].items() if isinstance(v, dict)}
+    mapping: dict[str, dict[str, Any]] = {}
+    for key, node in value["mapping"].items():
+        if isinstance(node, dict) and (not node or not _NODE_KEYS.isdisjoint(node)):
+            mapping[str(key)] = node
+        elif node is not None:
+            report.skip("not a message", place, expected=False)
     nodes = _nodes(mapping)
     current = value.get("current_node")
     path = active_path(nodes, current if isinstance(current, str) else None)
-    rows = {id: row for id in mapping if (row := _row(id, mapping[id].get("message"), report, place)) is not None}
+    rows = {id: row for id, node in mapping.items() if (row := _row(id, node, nodes[id].time, report, place))}
     if not any(rows[id].visible for id in path if id in rows):
         # The path shows nothing (it ends at a stray system node): the newest branch that says something, if any.
         said = [id for id in nodes if id in rows and rows[id].visible]
@@ -119,18 +126,22 @@ def _nodes(mapping: dict[str, dict[str, Any]]) -> dict[str, Node]:
     rank: dict[str, int] = {}
     for id, node in mapping.items():
         children = node.get("children")
-        for number, child in enumerate(children if isinstance(children, list) else []):
-            if isinstance(child, str):
-                by_children.setdefault(child, id)
-                rank.setdefault(child, number)
+        for number, child in enumerate(children if isinstance(children, list) else ()):
+            if isinstance(child, str) and child not in by_children:
+                by_children[child] = id
+                if number:
+                    rank[child] = number
     nodes: dict[str, Node] = {}
     # Brothers in the order of `children`, which is the order in which they were written.
-    for id in sorted(mapping, key=lambda id: rank.get(id, 0)):
+    for id in sorted(mapping, key=lambda id: rank.get(id, 0)) if rank else mapping:
         node = mapping[id]
-        parent = node.get("parent") if "parent" in node else by_children.get(id)
+        parent = node["parent"] if "parent" in node else by_children.get(id)
         message = node.get("message")
-        time = parse_instant(message.get("create_time")) if isinstance(message, dict) else None
-        nodes[id] = Node(id, parent if isinstance(parent, str) else None, time, isinstance(message, dict))
+        if isinstance(message, dict):
+            time, says = parse_instant(message.get("create_time")), True
+        else:
+            time, says = None, False
+        nodes[id] = Node(id, parent if isinstance(parent, str) else None, time, says)
     return nodes
 
 
@@ -146,8 +157,9 @@ def _parent_row(nodes: dict[str, Node], rows: dict[str, Message], id: str) -> st
     return None
 
 
-def _row(id: str, message: Any, report: Report, place: str) -> Message | None:
-    """The row of a node, or None if it says nothing."""
+def _row(id: str, node: dict[str, Any], created: datetime | None, report: Report, place: str) -> Message | None:
+    """The row of a node, or None if it says nothing. `created`: its message's time."""
+    message = node.get("message")
     if not isinstance(message, dict):
         return None
     author = message.get("author")
@@ -157,13 +169,14 @@ def _row(id: str, message: Any, report: Report, place: str) -> Message | None:
     source_role = author.get("role")
     body = content.read_content(message.get("content"), metadata, report)
     recipient = message.get("recipient")
+    model = metadata.get("model_slug")
     row = Message(
-        message_id=str(message.get("id") or id),
-        role="system",
-        text=body.text,
-        created_at=parse_instant(message.get("create_time")),
-        local_time=parse_naive(message.get("create_time")),
-        model=metadata.get("model_slug") if isinstance(metadata.get("model_slug"), str) else None,
+        str(message.get("id") or id),
+        "system",
+        body.text,
+        created_at=created,
+        local_time=None if created else parse_naive(message.get("create_time")),
+        model=model if isinstance(model, str) else None,
         citations=body.citations,
         attachment=body.attachments,
     )

@@ -50,7 +50,7 @@ def read_content(value: Any, metadata: dict[str, Any], report: Report) -> Conten
         value = {}
     type = value.get("content_type")
     type = type if isinstance(type, str) else "text"
-    named = _named_files(metadata)
+    named = _named_files(metadata) if metadata.get("attachments") else {}
     pieces: list[str] = []
     files: list[Attachment] = []
     if type in THINKING:
@@ -65,8 +65,9 @@ def read_content(value: Any, metadata: dict[str, Any], report: Report) -> Conten
             report.unknown[f"content:{type}"] += 1
         pieces = [value[key] for key in ("title", "url", "name", *_TEXT_KEYS) if isinstance(value.get(key), str)]
     files += named.values()  # those that no part points at
-    files += _results(metadata)
-    text = "\n\n".join(clean_text(piece) for piece in pieces if piece.strip())
+    if "aggregate_result" in metadata:
+        files += _results(metadata)
+    text = "\n\n".join([clean_text(piece) for piece in pieces if piece.strip()])
     return Content(type, text, files, _citations(value, metadata))
 
 
@@ -143,7 +144,7 @@ def _citations(value: dict[str, Any], metadata: dict[str, Any]) -> list[Citation
     """The sources of an answer, each address once, in order."""
     found: dict[str, Citation] = {}
     for place in (metadata.get("content_references"), metadata.get("citations")):
-        for url, title in _sources(place, 0):
+        for url, title in _sources(place, 0) if place else ():
             found.setdefault(url, Citation(url, title))
     if value.get("content_type") in ("tether_quote", "sonic_webpage") and isinstance(url := value.get("url"), str):
         title = value.get("title")
@@ -152,7 +153,7 @@ def _citations(value: dict[str, Any], metadata: dict[str, Any]) -> list[Citation
 
 
 def _sources(value: Any, depth: int) -> Iterator[tuple[str, str | None]]:
-    if isinstance(value, list):
+    if isinstance(value, list) and depth < 6:
         for item in value:
             yield from _sources(item, depth + 1)
     elif isinstance(value, dict) and depth < 6:
@@ -183,7 +184,7 @@ def kind_of_files(files: list[Attachment]) -> Kind:
 
 def without_markers(text: str, metadata: dict[str, Any]) -> str:
     """An answer as it is read: citation marks gone, names and link titles of marked things kept."""
-    if "\ue200" in text or _LONELY_MARKS.search(text):
+    if not text.isascii() and _LONELY_MARKS.search(text):
         text = _LONELY_MARKS.sub("", _SPAN.sub(_shown, text))
     if "【" in text or "oaicite" in text:
         text = _OLD_MARK.sub("", text) if metadata.get("citations") or "oaicite" in text else text
