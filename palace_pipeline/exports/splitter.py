@@ -20,9 +20,11 @@ BLOCK_BYTES = 1024 * 1024
 MAX_ELEMENT_BYTES = 1024 * 1024 * 1024
 """A longer element is given as b"" (the caller counts it), so that a lost bracket cannot take all memory."""
 
-_QUOTE, _COMMA = 0x22, b","
+_QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, b","
+_LONGEST_RUN = 64
 _STRUCTURE = bytes(byte in b'"[]{}' for byte in range(256))
 _SPACE = b" \t\r\n\0"
+_USUAL_GAPS = (b", ", b",", b",\n", b"")
 _LEADING = re.compile(rb"[ \t\r\n\x00]*")
 _KEY_TAIL_BYTES = 4096
 _MAX_STRAYS = 100
@@ -156,18 +158,16 @@ class Structure:
         """Positions of the structural brackets from `start` on, and +1 (opens) or -1 (closes) for each."""
         if self.escape:
             block = b"_" + block[1:]
-        self.escape = False
-        if b"\\" in block:
-            # Left to right, so that of a run of backslashes the odd one stays; the length does not change.
-            block = block.replace(b"\\\\", b"__")
-            self.escape = block.endswith(b"\\")
-            block = block.replace(b'\\"', b"__")
+        self.escape = block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 == 1
         marks = np.frombuffer(block.translate(_STRUCTURE), dtype=np.bool_)
         at = np.flatnonzero(marks)
         if start:
             at = at[np.searchsorted(at, start) :]
         byte = np.frombuffer(block, dtype=np.uint8)[at]
         quote = byte == _QUOTE
+        if b'\\"' in block:
+            escaped = _escaped(block, at, quote)
+            at, byte, quote = at[~escaped], byte[~escaped], quote[~escaped]
         inside = np.bitwise_xor.accumulate(quote) if len(quote) else quote
         if self.in_string:
             inside = ~inside
@@ -176,6 +176,27 @@ class Structure:
         bracket = ~(quote | inside)
         found = byte[bracket]
         return at[bracket], np.where((found & 0x06) == 0x02, 1, -1).astype(np.int8)
+
+
+def _escaped(block: bytes, at: Positions, quote: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which of the marks `at` are quotes behind an odd number of backslashes."""
+    code = np.frombuffer(block, dtype=np.uint8)
+    odd = quote & (at > 0) & (code[at - 1] == _BACKSLASH)
+    numbers = np.flatnonzero(odd)
+    back = 2
+    while len(numbers):
+        place = at[numbers] - back
+        numbers = numbers[(place >= 0) & (code[place] == _BACKSLASH)]
+        odd[numbers] ^= True
+        back += 1
+        if back > _LONGEST_RUN:
+            for number in numbers.tolist():
+                end = begin = int(at[number])
+                while begin and block[begin - 1] == _BACKSLASH:
+                    begin -= 1
+                odd[number] = (end - begin) % 2 == 1
+            break
+    return odd
 
 
 @dataclass
@@ -216,28 +237,33 @@ class _Walk:
     ) -> Generator[tuple[int, bytes], None, tuple[int | None, int]]:
         """Walks brackets until the level changes: (how many brackets of the block are then behind, or None; where)."""
         depth = self.depth + np.cumsum(step, dtype=np.int64)
-        for number in self._turns(depth, step):
-            place, after = int(at[number]), int(depth[number])
-            opens = step[number] > 0
-            if opens and after == self.level + 1 and self.wanted is not None:
+        turns = self._turns(depth, step)
+        level = self.level
+        for number, place, after, up in zip(
+            turns.tolist(), at[turns].tolist(), depth[turns].tolist(), step[turns].tolist(), strict=True
+        ):
+            opens = up > 0
+            if opens and after == level + 1 and self.wanted is not None:
                 found = self._finds(block[cursor:place], block[place : place + 1])
                 cursor = place
                 if found:
                     # The array's own inside lies one level deeper: look at the rest of the block anew.
                     self.wanted, self.level, self.depth = None, after, after
                     return done + number + 1, place + 1
-            elif opens and after == self.level:
+            elif opens and after == level:
                 cursor = place + 1  # the array itself
-            elif opens and after == self.level + 1:
-                yield from self._gap(block[cursor:place])
+            elif opens and after == level + 1:
+                gap = block[cursor:place]
+                if self.parts or gap not in _USUAL_GAPS:
+                    yield from self._gap(gap)
                 cursor, self.open = place, True
-            elif not opens and after == self.level:
+            elif not opens and after == level:
                 if self.wanted is None:
                     self._keep(block[cursor : place + 1])
                     yield self._give()
                 self._drop()
                 cursor = place + 1
-            elif not opens and after == self.level - 1:
+            elif not opens and after == level - 1:
                 if self.wanted is None:
                     yield from self._gap(block[cursor:place])
                 if self.wanted is None and block[place : place + 1] != b"]" and self.strays < _MAX_STRAYS:
@@ -251,12 +277,12 @@ class _Walk:
         self.depth = int(depth[-1]) if len(depth) else self.depth
         return None, cursor
 
-    def _turns(self, depth: Positions, step: npt.NDArray[np.int8]) -> list[int]:
+    def _turns(self, depth: Positions, step: npt.NDArray[np.int8]) -> Positions:
         """Numbers of the brackets that begin or end an element or the array."""
         level = self.level
         opens = (step > 0) & ((depth == level + 1) | (depth == level))
         closes = (step < 0) & ((depth == level) | (depth == level - 1))
-        return np.flatnonzero(opens | closes).tolist()
+        return np.flatnonzero(opens | closes)
 
     def _finds(self, before: bytes, bracket: bytes) -> bool:
         """Does the key that is looked for stand right before this bracket, and is it an array?"""
@@ -278,7 +304,9 @@ class _Walk:
 
     def _give(self) -> tuple[int, bytes]:
         number, self.index = self.index, self.index + 1
-        return number, b"" if self.size > MAX_ELEMENT_BYTES else b"".join(self.parts)
+        if self.size > MAX_ELEMENT_BYTES:
+            return number, b""
+        return number, self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
 
     def _gap(self, piece: bytes, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
         """What stands between two containers: commas and blanks, scalars, garbage. `whole`: the gap ends here."""

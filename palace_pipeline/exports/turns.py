@@ -29,6 +29,7 @@ _TEXT_KEYS = ("content", "value", "text", "parts")
 _CALLS = ("function_call", "tool_call")
 _TIMES = ("created_at", "createdAt", "timestamp", "create_time", "created", "time", "date")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+_IDS = ("id", "uuid", "message_id")
 _DEEPEST = 20
 
 
@@ -51,8 +52,10 @@ def is_turn(value: Mapping[str, Any]) -> bool:
 
 
 def _role_name(value: Mapping[str, Any]) -> str | None:
-    name = next((value[key] for key in _ROLE_KEYS if isinstance(value.get(key), str)), None)
-    return name.strip().lower() if name is not None else None
+    for key in _ROLE_KEYS:
+        if isinstance(name := value.get(key), str):
+            return name if name in ROLES else name.strip().lower()
+    return None
 
 
 def messages_of(turns: Iterable[tuple[str, Any]], report: Report) -> Iterator[Message]:
@@ -63,79 +66,87 @@ def messages_of(turns: Iterable[tuple[str, Any]], report: Report) -> Iterator[Me
             expected = turn is None
             report.skip("null in place of a message" if expected else "not a message", place, expected=expected)
             continue
-        rows = list(_rows(turn, tools, report))
+        rows = _rows(turn, tools, report)
         if rows:
             yield from rows
         else:
             report.skip("empty message", place, expected=True)
 
 
-def _rows(turn: Mapping[str, Any], tools: dict[str, str], report: Report) -> Iterator[Message]:
+def _rows(turn: Mapping[str, Any], tools: dict[str, str], report: Report) -> list[Message]:
     name = _role_name(turn)
     role = ROLES.get(name or "")
     if role is None:
         # Nobody knows what such a turn is to people, so it is kept beside the transcript and not in it.
         report.unknown[f"role {name}"] += 1
-    parts = _Parts()
+    content = None
     for key in _TEXT_KEYS:
-        if turn.get(key) is not None:
-            _take(turn[key], parts, report, 0)
+        if (content := turn.get(key)) is not None:
             break
+    if len(turn) == 2 and type(content) is str and role is not None and role != "tool":
+        # A role and words are all that most turns of data sets have.
+        text = clean_text(content).strip()
+        return [Message("", role, text, "system" if role == "system" else "text")] if text else []
+    parts = _Parts()
+    _take(content, parts, report, 0)
     for key in _THOUGHTS:
         if isinstance(thought := turn.get(key), str) and thought.strip():
             parts.thinking.append(clean_text(thought))
             break
     _take_calls(turn, parts, tools)
-    yield from _as_rows(turn, name, role, parts, tools)
+    return _as_rows(turn, name, role, parts, tools)
 
 
 def _as_rows(
     turn: Mapping[str, Any], name: str | None, role: Role | None, parts: _Parts, tools: Mapping[str, str]
-) -> Iterator[Message]:
+) -> list[Message]:
     created, local = time_of(turn, _TIMES)
     model = turn.get("model")
     model = clean_text(model) if isinstance(model, str) and model else None
 
     def row(role: Role, text: str, kind: Kind, tool: str | None = None) -> Message:
-        return Message("", role, text, kind, created_at=created, local_time=local, model=model, tool_name=tool)
+        return Message("", role, text, kind, created, local, model=model, tool_name=tool)
 
     text = "\n\n".join(parts.text).strip()
-    for thought in parts.thinking:
-        yield row("thinking", thought.strip(), "thinking")
+    rows = [row("thinking", thought.strip(), "thinking") for thought in parts.thinking] if parts.thinking else []
     if role == "tool":
         called = turn.get("name") or tools.get(str(turn.get("tool_call_id")))
         called = clean_text(called) if isinstance(called, str) else None
         if text or parts.files:
             tool = row("tool", text, "tool_call" if name in _CALLS else "tool_result", called)
             tool.attachment, tool.message_id = parts.files, _id(turn)
-            yield tool
+            rows.append(tool)
     elif text or parts.files:
         said = row(role or "system", text, "system" if role in ("system", None) else "text" if text else "attachment")
         said.hidden_reason = "unknown role" if role is None else None
         said.attachment, said.citations, said.message_id = parts.files, parts.citations, _id(turn)
         speaker = turn.get("name") if role in ("user", "assistant") else name if role is None else None
         said.speaker = clean_text(speaker).strip() or None if isinstance(speaker, str) else None
-        yield said
+        rows.append(said)
     for tool_name, arguments in parts.calls:
-        yield row("tool", arguments, "tool_call", tool_name)
+        rows.append(row("tool", arguments, "tool_call", tool_name))
     for tool_id, result in parts.results:
-        yield row("tool", result, "tool_result", tools.get(tool_id or ""))
+        rows.append(row("tool", result, "tool_result", tools.get(tool_id or "")))
+    return rows
 
 
 def time_of(holder: Mapping[str, Any], keys: Iterable[str]) -> tuple[datetime | None, str | None]:
     """(instant, naive time) of the first key that holds a time; one of them or both are None."""
     for key in keys:
-        if (instant := parse_instant(holder.get(key))) is not None:
+        if (value := holder.get(key)) is None:
+            continue
+        if (instant := parse_instant(value)) is not None:
             return instant, None
-        if (local := parse_naive(holder.get(key))) is not None:
+        if (local := parse_naive(value)) is not None:
             return None, local
     return None, None
 
 
 def _id(turn: Mapping[str, Any]) -> str:
-    keys = ("id", "uuid", "message_id")
-    value = next((v for key in keys if isinstance(v := turn.get(key), str | int) and not isinstance(v, bool)), "")
-    return clean_text(str(value)).strip()
+    for key in _IDS:
+        if isinstance(value := turn.get(key), str | int) and not isinstance(value, bool):
+            return clean_text(str(value)).strip()
+    return ""
 
 
 # --- content ----------------------------------------------------------------------------------------------------------
