@@ -186,11 +186,15 @@ def parse(path: Annotated[Path, typer.Argument(help="An export: file, ZIP or fol
 @app.command(rich_help_panel="Without an archive")
 def redact(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="JSON objects, a line each.")] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Only show what would be masked in a file, ZIP or folder.")
+    ] = None,
+    json: Json = False,
 ) -> None:
-    """Mask secrets and personal data: stdin to stdout."""
-    from palace_pipeline.cli.filters import run_redact
+    """Mask secrets and personal data: stdin to stdout; or show what would be masked."""
+    from palace_pipeline.cli.filters import run_redact, run_redaction_report
 
-    raise typer.Exit(run_redact(lines=jsonl))
+    raise typer.Exit(run_redact(lines=jsonl) if report is None else run_redaction_report(report, as_json=json))
 
 
 @app.command(rich_help_panel="Without an archive")

@@ -27,7 +27,7 @@ def parse_path(path: Path, settings: Settings | None = None) -> dict[str, Any]:
 
     reports: list[Report] = []
     sightings: dict[tuple[str, str], list[Conversation]] = {}
-    for conversation in _conversations(path, reports):
+    for conversation in conversations_in(path, reports):
         sightings.setdefault(conversation.key, []).append(conversation)
     merged = {key: merge(seen) for key, seen in sightings.items()}
     ids = {key: {message.message_id for message in c.messages} for key, c in merged.items()}
@@ -61,7 +61,9 @@ def _skipped(reports: Sequence[Report]) -> list[dict[str, Any]]:
     ]
 
 
-def _conversations(path: Path, reports: list[Report]) -> Iterator[Conversation]:
+def conversations_in(path: Path, reports: list[Report]) -> Iterator[Conversation]:
+    """Everything that readers find in a file, ZIP or folder, as it stands; what they do not take is added to `reports`."""
+
     def report_for(member_path: str) -> Report:
         reports.append(Report(member_path))
         return reports[-1]

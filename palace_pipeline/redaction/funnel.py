@@ -33,9 +33,13 @@ GUESSABLE = WORDS["guessable_kinds"]
 
 @dataclass(slots=True)
 class Clean:
-    """Texts after redaction, by field name. `withheld`: (field, reason)."""
+    """Texts after redaction, by field name. `withheld`: (field, reason).
+
+    `places`: where the masks stand in a clean text, in the order of the field's findings.
+    """
 
     texts: dict[str, str]
+    places: dict[str, list[tuple[int, int]]] = field(default_factory=dict[str, list[tuple[int, int]]])
     findings: list[Finding] = field(default_factory=list[Finding])
     withheld: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
@@ -97,6 +101,7 @@ class Funnel:
             if got.reason:
                 clean.withheld.append((name, got.reason))
             clean.findings += [self._finding(name, text, span) for span in got.spans]
+            clean.places[name] = [place[:2] for place in got.places]
         return clean
 
     def scan_published(self, texts: Sequence[str]) -> list[Leak]:
