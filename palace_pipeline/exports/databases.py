@@ -204,6 +204,20 @@ def _need_room(folder: Path, size: int) -> None:
 
 
 def _opened(uri: str, size: int, check: Callable[[], None], *, exclusive: bool = False) -> Database:
+    try:
+        return _connected(uri, size, check, exclusive=exclusive)
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+
+    def cut() -> None:
+        raise MemberError("cut or damaged database: what can be read of it was taken")
+
+    # Reading only, SQLite may be told to put up with a file that is shorter than it says and with odd table entries.
+    return _connected(uri, size, cut, exclusive=exclusive, lenient=True)
+
+
+def _connected(uri: str, size: int, check: Callable[[], None], *, exclusive: bool, lenient: bool = False) -> Database:
     # Whoever drops the last reference closes it, in whatever thread that happens.
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
@@ -213,7 +227,7 @@ def _opened(uri: str, size: int, check: Callable[[], None], *, exclusive: bool =
         connection.set_progress_handler(_Steps(size), _STEPS_BETWEEN)
         if exclusive:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        for pragma in _PRAGMAS:
+        for pragma in (*_PRAGMAS, *(["writable_schema = 1"] if lenient else [])):
             connection.execute(f"PRAGMA {pragma}")
         connection.set_authorizer(_authorize)
         # Views and virtual tables have no root page.
