@@ -41,14 +41,14 @@ _UNSEEN = ("script", "style", "template", "noscript", "title", "head")
 _END_OF = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _UNSEEN if name != "head"}
 _APART = frozenset("p h1 h2 h3 h4 h5 h6 ul ol dl blockquote pre table hr figure".split())  # noqa: SIM905
 """Blocks with an empty line around them."""
-_BLOCKS = _APART | frozenset(
+BLOCKS = _APART | frozenset(
     """
     div section article header footer main nav aside address form fieldset details summary center li dt dd tr caption
     thead tbody tfoot figcaption body html
     """.split()  # noqa: SIM905
 )
 _STRUCTURE = frozenset("ul ol li blockquote table tr td th".split())  # noqa: SIM905
-_MEANT = _BLOCKS | _STRUCTURE | {"br", "a", "img", "code"}
+_MEANT = BLOCKS | _STRUCTURE | {"br", "a", "img", "code"}
 _DEEPEST = 20
 """Levels of lists and quotations that are shown as such; a file may nest as many as it has bytes."""
 
@@ -119,7 +119,7 @@ def plain_text(found: Iterable[Token]) -> str:
     for kind, name, _ in found:
         if kind == "text":
             parts.append(name)
-        elif (name == "br" and kind == "open") or (name in _BLOCKS and parts and not parts[-1].endswith("\n")):
+        elif (name == "br" and kind == "open") or (name in BLOCKS and parts and not parts[-1].endswith("\n")):
             parts.append("\n")
     return clean_text("".join(parts)).strip()
 
@@ -228,13 +228,13 @@ class _Writer:
         elif name == "img":
             values = attributes_of(attributes)
             self.result.images.append((clean_text(values.get("src", "")), clean_text(values.get("alt", ""))))
-        elif name in _BLOCKS or name in _STRUCTURE:
+        elif name in BLOCKS or name in _STRUCTURE:
             self.open_block(name, attributes)
 
     def open_block(self, name: str, attributes: str) -> None:
         if name in ("li", "tr", "td", "th"):
             self.end_unclosed(name)
-        if name in _BLOCKS:
+        if name in BLOCKS:
             nested = name in ("ul", "ol") and self.open_names["li"]
             self.owe(2 if name in _APART and not nested else 1)
         if name == "pre":
@@ -285,7 +285,7 @@ class _Writer:
                 self.end_level(level)
                 if level.name == name:
                     break
-        if name in _BLOCKS:
+        if name in BLOCKS:
             nested = name in ("ul", "ol") and self.open_names["li"]
             self.owe(2 if name in _APART and not nested else 1)
 

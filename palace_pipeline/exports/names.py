@@ -61,6 +61,17 @@ _SIDE_FILES = set(
 _SIDE_PATHS = re.compile(
     r"(?:^|/)projects/[^/]+\.json$|(?:^|/)manifest-[^/]*\.json$|(?:^|/)todos/[^/]+\.json$|\.trajectory\.jsonl$|\.jsonl\.lock$"
 )
+_GOOGLE_SIDE = re.compile(
+    r"""
+    # Takeout's Gemini folder holds Gems, saved info and scheduled actions, and My Activity has files of all products.
+    (?:^|/)(?:gemini[_ -](?:gems|scheduled[_ -]actions|saved[_ -]info|memory|personal[_ -]context|settings)[^/]*
+      | my[ ]?activity | archive_browser)\.(?:html|json)$
+  | (?:^|/)gemini[^/]*/(?:[^/]*[_ -])?(?:gems|saved[_ -]info|scheduled[_ -]actions)(?:[_ -][^/]*)?\.(?:html|json)$
+    # Gemini CLI: short names of the projects, and which one a folder is.
+  | (?:^|/)\.?gemini/(?:projects|state|installation_id|trustedfolders)(?:\.json)?$ | (?:^|/)\.project_root$
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 _DATABASE = (".db", ".vscdb", ".sqlite", ".sqlite3", ".vscdb.backup")
 _BESIDE_DATABASE = ("-wal", "-shm", "-journal")
@@ -114,7 +125,7 @@ def is_asset(path: str, start: bytes = b"") -> bool:
 
 def is_side_file(path: str) -> bool:
     """Known files of exports that hold no chats; asked only after no reader has claimed the content."""
-    return _name(path) in _SIDE_FILES or _SIDE_PATHS.search(path) is not None
+    return _name(path) in _SIDE_FILES or any(known.search(path) for known in (_SIDE_PATHS, _GOOGLE_SIDE))
 
 
 def is_sidecar(path: str) -> bool:

@@ -20,6 +20,9 @@ PROVIDERS = {
     "claude-ai-api-json": {"claude"},
     "claude-code-jsonl": {"claude-code"},
     "codex-rollout": {"codex"},
+    "gemini-cli": {"gemini-cli"},
+    "gemini-takeout": {"gemini"},
+    "google-ai-studio": {"ai-studio"},
     "grok-export": {"grok"},
     "deepseek-export": {"deepseek"},
     "mistral-lechat": {"mistral"},
@@ -54,8 +57,18 @@ def answer(case, expected, folder):
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     sources = expected["sources"]
     result = parse_path(root / sources[0] if len(sources) == 1 else root)
+    if expected["format"] == "gemini-takeout":
+        result["conversations"] = [joined(result["conversations"])]
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     return result
+
+
+def joined(conversations):
+    """Activities as one conversation: their source knows none, so the right answer leaves the grouping open."""
+    in_time = sorted(conversations, key=lambda c: c["messages"][0]["timestamp"])
+    rows = [message for conversation in in_time for message in conversation["messages"]]
+    files = [file for conversation in in_time for file in conversation["attachments"]]
+    return {**in_time[0], "conversation_id": None, "messages": rows, "attachments": files}
 
 
 def visible(conversation):
