@@ -182,7 +182,7 @@ def test_what_only_looks_like_a_table_is_none(tmp_path):
 def test_computed_columns_and_functions_are_not_run(tmp_path):
     path = database(
         tmp_path / "a.db",
-        "CREATE TABLE notes (word TEXT, bomb AS (hex(zeroblob(400000000))), kept AS (1) STORED)",
+        "CREATE TABLE notes (word TEXT, bomb AS (hex(zeroblob(4000000))), kept AS (1) STORED)",
         "INSERT INTO notes (word) VALUES ('x')",
     )
     opened = open_database(member(path))
