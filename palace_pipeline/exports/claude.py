@@ -21,7 +21,8 @@ from palace_pipeline.exports.tree import Node, active_path
 from palace_pipeline.model import Attachment, Citation, Conversation, Message, Role
 
 _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "ai": "assistant"}
-_PLACEHOLDER = re.compile(r"(?:```[^\n`]*\n)?This block is not supported on your current device yet\.?(?:\n```)?\n?")
+_PLACEHOLDER_WORDS = "This block is not supported on your current device yet"
+_PLACEHOLDER = re.compile(r"(?:```[^\n`]*\n)?" + _PLACEHOLDER_WORDS + r"\.?(?:\n```)?\n?")
 _SILENT_BLOCKS = ("token_budget", "flag")
 
 
@@ -140,7 +141,8 @@ def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
         report.unknown[f"sender:{sender}"] += 1
         role = "system"
     id, created = str(item.get("uuid") or ""), item.get("created_at")
-    base = Message(id, role, created_at=parse_instant(created), local_time=parse_naive(created))
+    at = parse_instant(created)
+    base = Message(id, role, created_at=at, local_time=None if at else parse_naive(created))
     side: list[Message] = []
     texts: list[str] = []
     for number, block in enumerate(_blocks(item.get("content"))):
@@ -148,9 +150,9 @@ def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
             type = str(block.get("type"))
             report.unknown[f"block:{type}"] += 1
             report.skip("unknown kind of content block", f"{place}, block {number}", expected=False)
-    text = "\n\n".join(text for text in texts if text.strip())
+    text = "\n\n".join([text for text in texts if text.strip()])
     if not text and isinstance(flat := item.get("text"), str):
-        text = _PLACEHOLDER.sub("", clean_text(flat)).strip("\n")
+        text = _spoken(flat).strip("\n")
     files = _files(item)
     if not text.strip():
         # A long paste becomes an attachment: then it is what the person said.
@@ -167,11 +169,20 @@ def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
     return side
 
 
+def _spoken(text: str) -> str:
+    text = clean_text(text)
+    return _PLACEHOLDER.sub("", text) if _PLACEHOLDER_WORDS in text else text
+
+
 def _blocks(content: Any) -> list[dict[str, Any]]:
     """Content blocks, also of hand-made files (a text, a list of texts, one object)."""
-    values = content if isinstance(content, list) else [content]
-    blocks = [{"type": "text", "text": value} if isinstance(value, str) else value for value in values]
-    return [block for block in blocks if isinstance(block, dict)]
+    blocks: list[dict[str, Any]] = []
+    for value in content if isinstance(content, list) else (content,):
+        if isinstance(value, dict):
+            blocks.append(value)
+        elif isinstance(value, str):
+            blocks.append({"type": "text", "text": value})
+    return blocks
 
 
 def _read_block(block: dict[str, Any], number: int, base: Message, side: list[Message], texts: list[str]) -> bool:
@@ -179,8 +190,10 @@ def _read_block(block: dict[str, Any], number: int, base: Message, side: list[Me
     type = block.get("type", "text")
     if type == "text" or (type == "voice_note" and isinstance(block.get("text"), str)):
         if isinstance(text := block.get("text"), str):
-            texts.append(_PLACEHOLDER.sub("", clean_text(text)))
-        base.citations += [c for c in _citations(block.get("citations")) if c not in base.citations]
+            texts.append(_spoken(text))
+        if cited := block.get("citations"):
+            known = {(citation.url, citation.title) for citation in base.citations}
+            base.citations += [c for c in _citations(cited) if (c.url, c.title) not in known]
         return True
     row = Message(f"{base.message_id}#{number}" if base.message_id else "", "tool", created_at=base.created_at)
     row.local_time = base.local_time
@@ -240,6 +253,7 @@ def _citations(value: Any) -> list[Citation]:
 
 def _files(item: dict[str, Any]) -> list[Attachment]:
     files: list[Attachment] = []
+    names: set[str | None] = set()
     for key in ("attachments", "files", "files_v2"):
         entries = item.get(key)
         for entry in entries if isinstance(entries, list) else []:
@@ -249,6 +263,7 @@ def _files(item: dict[str, Any]) -> list[Attachment]:
             if isinstance(entry.get("file_size"), int):
                 size = entry["file_size"]
             file = Attachment(_text(name), _text(type), size, text=_text(entry.get("extracted_content")))
-            if key == "attachments" or not any(file.name is not None and file.name == old.name for old in files):
+            if key == "attachments" or file.name is None or file.name not in names:
                 files.append(file)
+                names.add(file.name)
     return files
