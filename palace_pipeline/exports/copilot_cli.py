@@ -227,8 +227,8 @@ def _why_hidden(data: Record, source: object) -> str | None:
         return "from a program: autopilot"
     if isinstance(data.get("inputOrigin"), str):
         return "from another session"
-    if isinstance(source, str) and source.startswith(_PROGRAM_SOURCES):
-        return f"from a program: {source.split('-')[0][:40]}"
+    if isinstance(source, str) and (kind := next((k for k in _PROGRAM_SOURCES if source.startswith(k)), None)):
+        return f"from a program: {kind}"
     return None
 
 

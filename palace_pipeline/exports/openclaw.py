@@ -223,9 +223,9 @@ def _add_user(session: _Session, node: _Node, rows: Rows, message: Record) -> No
         rows.when = instant
     text = "\n\n".join(own)
     sender = message.get("provenance")
-    origin = sender.get("kind") if isinstance(sender, dict) else None
-    if isinstance(origin, str) and origin not in ("external_user", "user"):
-        rows.add_hidden(f"from a program: {origin[:40]}", text)
+    origin = name_of(sender.get("kind")) if isinstance(sender, dict) else None
+    if origin is not None and origin not in ("external_user", "user"):
+        rows.add_hidden("from a program" if origin != "inter_session" else "from another session", text)
     elif text or files:
         node.turn, node.program = "prompt", program_prompt(text)
         row = rows.add(role="user", kind="text" if text else _file_kind(files), text=text, attachment=files)

@@ -247,11 +247,13 @@ def web_address(value: object) -> str | None:
         inner = value.get("uri")
         value = inner if isinstance(inner, dict | str) else value
     if isinstance(value, dict) and value.get("scheme") in ("http", "https"):
-        external = name_of(value.get("external"))
-        rest = f"{value.get('authority') or ''}{value.get('path') or ''}"
-        query = value.get("query")
-        return external or f"{value['scheme']}://{rest}" + (f"?{query}" if isinstance(query, str) and query else "")
-    return value if isinstance(value, str) and value.startswith(("http://", "https://")) else None
+        if external := name_of(value.get("external")):
+            return external
+        query = text_of(value.get("query"))
+        rest = f"{text_of(value.get('authority'))}{text_of(value.get('path'))}"
+        return f"{value['scheme']}://{rest}" + (f"?{query}" if query else "")
+    address = name_of(value)
+    return address if address is not None and address.startswith(("http://", "https://")) else None
 
 
 def reference_text(part: Record) -> str:
