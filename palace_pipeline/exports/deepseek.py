@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order, kept_above
@@ -49,6 +50,7 @@ class DeepSeek:
         since="2025",
     )
     layout: Literal["elements"] = "elements"
+    known_keys = known_keys.DEEPSEEK
 
     def detect(self, head: Head) -> bool:
         """True if an item has a `mapping` and DeepSeek's own times or fragments (ChatGPT's messages have authors)."""
@@ -233,6 +235,8 @@ def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Rep
             report.skip("not a fragment of a message", place, expected=fragment is None)
             continue
         type, text = fragment.get("type"), _content(fragment.get("content"))
+        if not isinstance(fragment.get("content"), str | list | None):
+            report.skip("content that is no text", place, expected=False)
         for key in ("results", "references"):
             if found := fragment.get(key):
                 pages.append(found)

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from palace_pipeline.exports import grok_content as content
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
@@ -48,6 +49,7 @@ class Grok:
         since="2025",
     )
     layout: Literal["elements"] = "elements"
+    known_keys = known_keys.GROK
 
     def detect(self, head: Head) -> bool:
         """True for `{conversation, responses}` objects, and for a backend file that begins with its other lists."""

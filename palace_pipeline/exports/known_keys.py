@@ -60,3 +60,53 @@ _SLACK_MESSAGE = _keys(
     """
 )
 SLACK = {"": _SLACK_MESSAGE | {"messages", "id", "created"}, "messages.*": _SLACK_MESSAGE}
+
+DEEPSEEK = {
+    "": _keys(
+        """
+        id title title_type inserted_at updated_at mapping seq_id agent version current_message_id pinned model
+        chat_session chat_messages code msg data
+        """
+    ),
+    "mapping.*": _keys("id parent children message"),
+    "mapping.*.message": _keys(
+        """
+        files model inserted_at fragments content reasoning_content thinking_content search_results role message_id
+        parent_id status thinking_enabled search_enabled thinking_elapsed_secs accumulated_token_usage feedback
+        ban_edit ban_regenerate has_pending_fragment auto_continue conversation_mode tips
+        """
+    ),
+    "mapping.*.message.fragments.*": _keys(
+        "id type content results queries query status references stage_id elapsed_secs cite_index"
+    ),
+}
+
+GROK = {
+    "": _keys("conversation responses conversations projects tasks media_posts"),
+    "conversation": _keys(
+        """
+        id conversation_id _id user_id anon_user_id create_time modify_time system_prompt_id system_prompt_name
+        temporary leaf_response_id title summary asset_ids root_asset_id x_user_id starred media_types controller
+        task_result_id team_id shared_with_team shared_with_user_ids workspaces
+        """
+    ),
+    "responses.*": _keys("response share_link"),
+    "responses.*.response": _keys(
+        """
+        _id response_id id conversation_id message sender create_time parent_response_id manual partial shared query
+        query_type web_search_results cited_web_search_results xpost_ids xposts cited_xposts webpage_urls
+        file_attachments file_attachments_metadata image_attachments generated_image_urls image_edit_uris
+        card_attachments_json steps model metadata thinking_trace agent_thinking_traces thinking_start_time
+        thinking_end_time xai_user_id media_types error file_uris is_control ui_layout tool_responses
+        """
+    ),
+}
+
+MISTRAL = {
+    "": _keys(
+        """
+        id version chatId content contentChunks role createdAt updatedAt reaction reactionDetail reactionComment
+        preference preferenceOver context canvas quotes files model parentId parentVersion
+        """
+    ),
+}

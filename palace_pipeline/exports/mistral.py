@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import arguments_text, name_of, text_of, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.chatgpt_content import kind_of_files
@@ -45,6 +46,7 @@ class LeChat:
         since="2025",
     )
     layout: Literal["whole"] = "whole"
+    known_keys = known_keys.MISTRAL
 
     def detect(self, head: Head) -> bool:
         """True if messages name their chat (`chatId`) and have Le Chat's own fields."""

@@ -170,6 +170,8 @@ def _rows(entry: Json, place: str, report: Report) -> list[Message]:
     """Question, then what was planned and searched, then the answer."""
     question = next((text for key in _QUESTIONS if (text := text_of(entry.get(key))).strip()), "")
     answer = _answer(entry, report)
+    if any(not isinstance(entry.get(key), str | None) for key in _QUESTIONS):
+        report.skip("question that is no text", place, expected=False)
     created = next((entry[key] for key in _TIMES if entry.get(key) is not None), None)
     return exchange(
         _first(entry, "uuid", "backend_uuid", "frontend_uuid") or "",
