@@ -135,8 +135,7 @@ def is_sidecar(path: str) -> bool:
 
 def is_beside_database(path: str) -> bool:
     """The log of a database's changes (`-wal`, `-journal`) or its shared memory: read with the database, never kept."""
-    name = _name(path)
-    return name.endswith(_BESIDE_DATABASE) and name.rpartition("-")[0].endswith(_DATABASE)
+    return path.endswith(_BESIDE_DATABASE) and path.rpartition("-")[0].lower().endswith(_DATABASE)
 
 
 def is_database_part(path: str) -> bool:

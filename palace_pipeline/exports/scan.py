@@ -5,6 +5,7 @@ Used by the command line, the ingest and the folder sensor alike.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,42 +78,38 @@ def scan(paths: Iterable[Path], home: Path | None = None) -> Iterator[Seen | Mis
             yield _Beside().with_companions(_seen(str(path), str(path.parent), info))
 
 
-State = tuple[int, int, int]
-"""Size, modification time and change time (ns) of a file."""
-
-
 @dataclass(slots=True)
 class _Beside:
     """The states of companions, looked at once however many files have them (Slack's lists belong to every day file)."""
 
-    known: dict[str, State | None] = field(default_factory=dict[str, State | None])
+    known: dict[str, os.stat_result | None] = field(default_factory=dict[str, os.stat_result | None])
 
-    def with_companions(self, seen: Seen) -> Seen:
-        """The file with its companions in its times."""
+    def with_companions(self, seen: Seen, here: Mapping[str, os.stat_result] | None = None) -> Seen:
+        """The file with its companions in its times. `here`: what is known of the files of its own folder, if all is."""
         beside = companions(seen.path)
         if not beside or seen.problem is not None:
             return seen
-        folder = seen.path.rpartition("/")[0]
-        states: list[tuple[str, State]] = []
+        states: list[tuple[str, int, int]] = []
+        changed = seen.ctime_ns
         for name in beside:
-            path = f"{folder}/{name}" if not name.startswith("../") else f"{folder.rpartition('/')[0]}/{name[3:]}"
-            # Nothing above the export belongs to it.
-            if path.startswith(f"{seen.root.rstrip('/')}/") and (state := self._state(path)) is not None:
-                states.append((name, state))
+            info = here.get(name) if here is not None and "/" not in name else self._look(seen, name)
+            if info is not None and info.st_size and stat.S_ISREG(info.st_mode):
+                states.append((name, info.st_size, info.st_mtime_ns))
+                changed = max(changed, info.st_ctime_ns)
         if not states:
             return seen
-        mixed = short_hash(str(seen.mtime_ns), *(f"{name}|{size}|{mtime}" for name, (size, mtime, _) in states))
-        changed = max(seen.ctime_ns, *(ctime for _, (_, _, ctime) in states))
-        return replace(seen, mtime_ns=int(mixed[:15], 16), ctime_ns=changed)
+        mixed = hashlib.blake2b(repr((seen.mtime_ns, states)).encode("utf-8", "surrogateescape"), digest_size=7)
+        return replace(seen, mtime_ns=int.from_bytes(mixed.digest()), ctime_ns=changed)
 
-    def _state(self, path: str) -> State | None:
+    def _look(self, seen: Seen, name: str) -> os.stat_result | None:
+        path = os.path.normpath(f"{seen.path.rpartition('/')[0]}/{name}")
+        if not path.startswith(f"{seen.root.rstrip('/')}/"):
+            return None  # nothing above the export belongs to it
         if path not in self.known:
             try:
-                info = Path(path).lstat()
+                self.known[path] = os.lstat(path)
             except OSError:
-                info = None
-            whole = info is not None and stat.S_ISREG(info.st_mode) and info.st_size > 0
-            self.known[path] = (info.st_size, info.st_mtime_ns, info.st_ctime_ns) if info and whole else None
+                self.known[path] = None
         return self.known[path]
 
 
@@ -123,33 +120,37 @@ def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
     while stack:
         current = stack.pop()
         try:
-            with os.scandir(current) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(current) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
             yield Seen(_readable(current), _readable(root), 0, 0, 0, 0, f"folder cannot be read ({error.strerror})")
             continue
         folders: list[str] = []
+        found: dict[str, os.stat_result] = {}
         present = {entry.name for entry in entries}
+        out: list[Seen] = []
         for entry in entries:
-            if is_beside_database(entry.name) and entry.name.rpartition("-")[0] in present:
-                continue  # part of the database that it lies beside
             if entry.path == archive:
-                yield Seen(entry.path, root, 0, 0, 0, 0, "the archive itself", expected=True)
+                out.append(Seen(entry.path, root, 0, 0, 0, 0, "the archive itself", expected=True))
                 continue
             if is_litter(entry.name):
-                yield Seen(_readable(entry.path), _readable(root), 0, 0, 0, 0, "hidden or system file", expected=True)
+                reason = "hidden or system file"
+                out.append(Seen(_readable(entry.path), _readable(root), 0, 0, 0, 0, reason, expected=True))
                 continue
             try:
                 info = entry.stat(follow_symlinks=False)
             except OSError as error:
-                yield Seen(
-                    _readable(entry.path), _readable(root), 0, 0, 0, 0, f"cannot be looked at ({error.strerror})"
-                )
+                reason = f"cannot be looked at ({error.strerror})"
+                out.append(Seen(_readable(entry.path), _readable(root), 0, 0, 0, 0, reason))
                 continue
+            found[entry.name] = info
             if stat.S_ISDIR(info.st_mode):
                 folders.append(entry.path)
-            else:
-                yield beside.with_companions(_seen(entry.path, root, info))
+            elif not (is_beside_database(entry.name) and entry.name.rpartition("-")[0] in present):
+                # What lies beside a database is part of it and no file of its own.
+                out.append(_seen(entry.path, root, info))
+        for seen in out:
+            yield beside.with_companions(seen, found)
         stack.extend(reversed(folders))
 
 
