@@ -70,8 +70,9 @@ READER = GeminiTakeoutReader()
 
 
 def _is_activity(item: Mapping[str, Any]) -> bool:
-    title = isinstance(item.get("title"), str) and isinstance(item.get("time"), str)
-    return title and ("header" in item or "products" in item or "safeHtmlItem" in item)
+    if "safeHtmlItem" in item:
+        return "title" in item or "time" in item
+    return isinstance(item.get("title"), str) and "time" in item and ("header" in item or "products" in item)
 
 
 def _labels(item: Mapping[str, Any]) -> list[object]:

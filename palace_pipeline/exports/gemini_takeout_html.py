@@ -111,17 +111,17 @@ def _activities(member: Member, report: Report, undated: list[int]) -> Iterator[
                 if html is None:
                     report.skip("too large to be read", place, expected=False)
                     continue
-                cells = _cells_of(html)
-                product = next((line.text for line in _lines(cells.header) if line.text), "")
-                if not is_gemini([product] if product else [plain_text(cells.side)]):
-                    others += 1
-                    continue
-                activity, when = _activity(cells, product)
-                if when is None:
-                    undated.append(number)
-                elif when.unknown_zone:
-                    report.unknown[f"zone:{when.unknown_zone}"] += 1
-                yield place, activity
+                for cells in _cells_of(html):
+                    product = next((line.text for line in _lines(cells.header) if line.text), "")
+                    if not is_gemini([product] if product else [plain_text(cells.side)]):
+                        others += 1
+                        continue
+                    activity, when = _activity(cells, product)
+                    if when is None:
+                        undated.append(number)
+                    elif when.unknown_zone:
+                        report.unknown[f"zone:{when.unknown_zone}"] += 1
+                    yield place, activity
     except MemberError as error:
         report.skip(str(error), f"after activity {number}", expected=False, unit="file")
     if others:
@@ -153,6 +153,7 @@ def _outer_cells(texts: Iterator[str]) -> Iterator[str | None]:
         for match in _OUTER.finditer(text):
             if inside and (parts or match.start() > at):
                 parts.append(text[at : match.start()])
+                size += match.start() - at
                 yield ended()
             parts, size, inside, at = [], 0, True, match.start()
         # A tag may be cut by the end of a piece: what could hold its beginning is looked at again.
@@ -169,7 +170,8 @@ def _outer_cells(texts: Iterator[str]) -> Iterator[str | None]:
         yield ended()
 
 
-def _cells_of(html: str) -> _Cells:
+def _cells_of(html: str) -> Iterator[_Cells]:
+    """The cells of an activity; of two, if the mark between them is damaged: each has a header."""
     found = _Cells()
     at: list[Token] | None = None
     depth = 0
@@ -177,7 +179,11 @@ def _cells_of(html: str) -> _Cells:
         kind, name, attributes = token
         if name == "div" and kind != "text":
             if at is None:
-                at = _cell(found, attributes) if kind == "open" else None
+                place = _place(attributes) if kind == "open" else None
+                if place == "header" and found.header:
+                    yield found
+                    found = _Cells()
+                at = None if place is None else getattr(found, place)
                 depth = 1
                 continue
             depth += 1 if kind == "open" else -1
@@ -186,17 +192,16 @@ def _cells_of(html: str) -> _Cells:
                 continue
         if at is not None:
             at.append(token)
-    return found
+    yield found
 
 
-def _cell(found: _Cells, attributes: str) -> list[Token] | None:
+def _place(attributes: str) -> Literal["header", "body", "side"] | None:
     classes = attributes_of(attributes).get("class", "").lower()
     if "header-cell" in classes:
-        return found.header
+        return "header"
     if "content-cell" not in classes:
         return None
-    aside = "caption" in classes or "text-right" in classes or "--2-col" in classes
-    return found.side if aside else found.body
+    return "side" if "caption" in classes or "text-right" in classes or "--2-col" in classes else "body"
 
 
 def _lines(found: Sequence[Token], start: int = 0) -> Iterator[_Line]:
