@@ -103,7 +103,10 @@ class Preview:
         del kept[SAMPLES:]
 
     def finish(self, ledger: Ledger, tally: Tally) -> None:
-        """Make the pick list of all conversations that were looked at, read or known from before."""
+        """Make the pick list of all conversations that were looked at, read or known from before.
+
+        One that is continued in another session is no conversation of its own, so it is not among the samples either.
+        """
         formats = {
             (row["provider"], row["conversation_id"]): row["format"]
             for row in ledger.rows(
@@ -132,6 +135,9 @@ class Preview:
                     chat.updated if chat is not None else 0,
                 )
             )
+        listed = {pick.key for pick in self.picks}
+        for kept in self.samples.values():
+            kept[:] = [item for item in kept if item[1].key in listed]
 
     def shown(self, funnel: Funnel, known_titles: Mapping[Key, str | None]) -> dict[str, Any]:
         """What may be shown. `known_titles`: clean titles of conversations that the archive has already."""

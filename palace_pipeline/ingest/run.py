@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
@@ -23,8 +22,8 @@ from palace_pipeline.exports.drift import cleaned
 from palace_pipeline.exports.engine import Element, elements_of, identify, note_drift, read_member, read_one
 from palace_pipeline.exports.registry import READERS
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, is_unchanged, scan
-from palace_pipeline.exports.streams import MemberError, open_regular
-from palace_pipeline.ingest.by_format import NOTHING
+from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.ingest.gathered import File, hash_of, hash_of_file, not_there
 from palace_pipeline.ingest.kept import Bounded, Kept, VaultMember, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
@@ -75,16 +74,7 @@ def ingest(
     if found is None:
         found = list(scan(paths if paths is not None else home.settings.folders, home.path))
     if dry_run:
-        ledger = Ledger.copy_of(home.path / "ledger.sqlite")
-        try:
-            with ledger.transaction(keep=False):
-                run = _Run(home, ledger, None, limit, preview)
-                result = run.over(found)
-                if preview is not None:
-                    preview.finish(ledger, run.tally)
-                return result
-        finally:
-            ledger.close()
+        return _dry_run(home, found, limit, preview)
     with home.ledger() as ledger, home.vault() as vault:
         run = _Run(home, ledger, vault, limit)
         result = run.over(found)
@@ -95,38 +85,17 @@ def ingest(
         return result
 
 
-@dataclass(slots=True)
-class _File:
-    """What reading one file has gathered so far."""
-
-    path: str
-    shown: str
-    """The file's path below its root, with which the paths of its members begin."""
-    reports: dict[str, Report] = field(default_factory=dict[str, Report])
-    formats: dict[str, str] = field(default_factory=dict[str, str])
-    read_as: dict[str, str] = field(default_factory=dict[str, str])
-    """Member -> format."""
-    nothing: Counter[str] = field(default_factory=Counter[str])
-    """Format -> members of which nothing was understood."""
-    taken: int = 0
-    messages: int = 0
-    kept: list[Kept] = field(default_factory=list[Kept])
-
-    def report_for(self, member: str) -> Report:
-        """The report of a member; people are told the whole path."""
-        place = self.path + member.removeprefix(self.shown) if member.startswith(self.shown) else member
-        return self.reports.setdefault(member, Report(place))
-
-    def skips(self) -> list[Skip]:
-        return [skip for report in self.reports.values() for skip in report.skips]
-
-    def unknown(self) -> list[tuple[str, str, int]]:
-        """Signs of drift for the ledger: (format, name, count)."""
-        counts: dict[str, Counter[str]] = {}
-        for member, report in self.reports.items():
-            counts.setdefault(self.read_as.get(member, ""), Counter()).update(report.unknown)
-        rows = [(name, key, count) for name, found in counts.items() for key, count in cleaned(found).items()]
-        return rows + [(name, NOTHING, count) for name, count in self.nothing.items()]
+def _dry_run(home: Home, found: Sequence[Seen | Missing], limit: int | None, preview: Preview | None) -> Ingested:
+    with ExitStack() as open_ones:
+        ledger = open_ones.enter_context(closing(Ledger.copy_of(home.path / "ledger.sqlite")))
+        run = _Run(home, ledger, None, limit, preview)
+        if (home.path / "vault/vault.sqlite").exists():
+            run.kept = open_ones.enter_context(closing(Vault(home.path / "vault", reading=True)))
+        with ledger.transaction(keep=False):
+            result = run.over(found)
+            if preview is not None:
+                preview.finish(ledger, run.tally)
+            return result
 
 
 class _Run:
@@ -137,6 +106,8 @@ class _Run:
     ) -> None:
         self.preview = preview
         self.home, self.ledger, self.vault, self.limit = home, ledger, vault, limit
+        self.kept = vault
+        """Where members that were kept are read from; in a dry run too, which puts nothing into it."""
         self.tally = Tally()
         self._roots: set[Path] | None = None
         vault_folder = home.path / "vault"
@@ -154,7 +125,7 @@ class _Run:
         read = 0
         for number, item in enumerate(found):
             if isinstance(item, Missing):
-                self._missing(item, known.get(item.path))
+                self.tally.file("skipped", [not_there(item.path, known.get(item.path))])
                 continue
             row = known.get(item.path)
             self.tally.looked_at.add(item.path)
@@ -172,17 +143,11 @@ class _Run:
                         self.vault.commit()
             report_progress("reading", number + 1, len(found))
         self.tally.unchanged_files(self.ledger, unchanged)
+        if self.limit is None and self.kept is not None:
+            self._again_from_vault({item.path for item in found if isinstance(item, Seen)}, known, self.kept)
         if self.vault is not None:
-            if self.limit is None:
-                self._again_from_vault({item.path for item in found if isinstance(item, Seen)}, known)
             drop_contained_records(self.ledger, self.vault)
         return self.tally.result(self.ledger)
-
-    def _missing(self, item: Missing, row: Any) -> None:
-        """A folder that is not there is an error; a single file that was taken before may well be gone."""
-        gone = row is not None and row["status"] in ("done", "partial")
-        reason = "no longer there, it was taken before" if gone else "not there"
-        self.tally.file("skipped", [Skip(reason, item.path, gone, unit="file")])
 
     def _refuse(self, item: Seen, row: Any) -> None:
         assert item.problem is not None
@@ -204,7 +169,7 @@ class _Run:
         shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         member = DiskMember(root, path, shown, seen.size, seen.mtime_ns)
         try:
-            sha256 = _file_hash(path)
+            sha256 = hash_of_file(path)
             if beside := self._beside(member, seen.path):
                 sha256 = short_hash(sha256, beside, length=64)
         except (MemberError, OSError) as error:
@@ -222,7 +187,7 @@ class _Run:
             )
             self.tally.unchanged_files(self.ledger, [seen.path])
             return
-        file = _File(seen.path, shown)
+        file = File(seen.path, shown)
         members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
         self._read_members(file, members, sha256)
         self._finish(seen, file, sha256, row)
@@ -239,7 +204,7 @@ class _Run:
         key = (str(member.file), member.size, member.mtime_ns) if on_disk else (file, member.path)
         if key not in self._beside_hashes:
             with member.open() as stream:
-                self._beside_hashes[key] = _hash(stream)
+                self._beside_hashes[key] = hash_of(stream)
         return self._beside_hashes[key]
 
     def _root_of(self, path: Path, given: Path) -> Path:
@@ -252,7 +217,7 @@ class _Run:
         self._roots.add(given)
         return min((root for root in self._roots if path.is_relative_to(root)), key=lambda root: len(root.parts))
 
-    def _read_members(self, file: _File, members: Iterable[Member], sha256: str) -> None:
+    def _read_members(self, file: File, members: Iterable[Member], sha256: str) -> None:
         before = {row[0] for row in self.ledger.rows("SELECT element FROM file_elements WHERE path = ?", (file.path,))}
         self.ledger.write("DELETE FROM file_elements WHERE path = ?", (file.path,))
         for member in members:
@@ -293,7 +258,7 @@ class _Run:
 
     def _read_elements(
         self,
-        file: _File,
+        file: File,
         member: Member,
         reader: ElementReader | RowsReader,
         elements: Iterator[Element],
@@ -326,7 +291,7 @@ class _Run:
                 report.unknown += own.unknown
 
     def _read_whole(
-        self, file: _File, member: Member, reader: WholeReader, head: Any, sha256: str, report: Report
+        self, file: File, member: Member, reader: WholeReader, head: Any, sha256: str, report: Report
     ) -> None:
         kept = keep_whole(self.ledger, self.vault, file.path, member, "whole")
         file.kept.append(kept)
@@ -340,7 +305,7 @@ class _Run:
             report.skips += own.skips
             report.unknown += own.unknown
 
-    def _link(self, file: _File, member: Member, position: int, element: str, report: Report) -> bool:
+    def _link(self, file: File, member: Member, position: int, element: str, report: Report) -> bool:
         """True if the element is known: it is noted as part of the file, and nothing is parsed."""
         row = self.ledger.one("SELECT skips, unknown FROM elements WHERE element = ?", (element,))
         if row is None:
@@ -363,7 +328,7 @@ class _Run:
 
     def _store(
         self,
-        file: _File,
+        file: File,
         member: Member,
         position: int,
         element: str,
@@ -399,12 +364,12 @@ class _Run:
         )
         self._part_of(file, member, position, element)
 
-    def _part_of(self, file: _File, member: Member, position: int, element: str) -> None:
+    def _part_of(self, file: File, member: Member, position: int, element: str) -> None:
         self.ledger.write(
             "INSERT OR REPLACE INTO file_elements VALUES (?, ?, ?, ?)", (file.path, member.path, position, element)
         )
 
-    def _keep_unread(self, file: _File, member: Member, report: Report) -> None:
+    def _keep_unread(self, file: File, member: Member, report: Report) -> None:
         """Bytes that no reader takes: assets, side files and damage are kept, account data is not.
 
         Nor is a database, whole or in pieces: beside chats most hold sign-in tokens, and nobody can say where.
@@ -417,7 +382,7 @@ class _Run:
 
     # --- the file's row -----------------------------------------------------------------------------------------------
 
-    def _finish(self, seen: Seen, file: _File, sha256: str, row: Any) -> None:
+    def _finish(self, seen: Seen, file: File, sha256: str, row: Any) -> None:
         skips = file.skips()
         bad = [skip for skip in skips if not skip.expected]
         if file.taken:
@@ -507,19 +472,19 @@ class _Run:
 
     # --- readers that changed -----------------------------------------------------------------------------------------
 
-    def _again_from_vault(self, looked_at: set[str], known: dict[str, Any]) -> None:
+    def _again_from_vault(self, looked_at: set[str], known: dict[str, Any], kept: Vault) -> None:
         """Files that are no longer where they were, and whose reader has changed since: read from the vault."""
-        assert self.vault is not None
         for path, row in known.items():
             if path in looked_at or self._is_current(row) or Path(path).exists():
                 continue
-            members: list[VaultMember] = vault_members(self.ledger, self.vault, path)
-            file = _File(path, members[0].path.split("!/")[0] if members else path)
+            members: list[VaultMember] = vault_members(self.ledger, kept, path)
+            file = File(path, members[0].path.split("!/")[0] if members else path)
             with self.ledger.transaction():
                 self._read_members(file, chain(members), row["sha256"] or "")
                 formats = ",".join(f"{name}:{RECIPES[name]}" for name in sorted(file.formats)) or ALL_READERS
                 self.ledger.write("UPDATE files SET recipe = ? WHERE path = ?", (formats, path))
-                self.vault.commit()
+                if self.vault is not None:
+                    self.vault.commit()
 
 
 def is_current(known: Known, zone: str | None = None) -> bool:
@@ -530,15 +495,3 @@ def is_current(known: Known, zone: str | None = None) -> bool:
         for part in recipe.split(",")
         if part
     )
-
-
-def _file_hash(path: Path) -> str:
-    with open_regular(path) as stream:
-        return _hash(stream)
-
-
-def _hash(stream: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while data := stream.read(1 << 20):
-        digest.update(data)
-    return digest.hexdigest()

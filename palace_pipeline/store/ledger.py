@@ -17,6 +17,7 @@ import zstandard
 
 from palace_pipeline.model import Skip, short_hash
 from palace_pipeline.store.files import make_folder
+from palace_pipeline.store.quiet import open_quietly, state_of
 
 Key = tuple[str, str]
 SCHEMA_VERSION = 2
@@ -95,6 +96,14 @@ CREATE TABLE IF NOT EXISTS published (
   PRIMARY KEY (provider, conversation_id, drawer_id)
 ) WITHOUT ROWID;
 
+-- With `[redaction] remember`: keyed hashes of what was masked as a secret, and of what is left and could be one.
+CREATE TABLE IF NOT EXISTS secret_claims (hash BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS secret_candidates (
+  hash BLOB NOT NULL, provider TEXT NOT NULL, conversation_id TEXT NOT NULL,
+  PRIMARY KEY (hash, provider, conversation_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS secret_candidates_key ON secret_candidates (provider, conversation_id);
+
 -- Days that lost a conversation to another day: their partitions have to be shown anew.
 CREATE TABLE IF NOT EXISTS left_days (day TEXT PRIMARY KEY) WITHOUT ROWID;
 
@@ -151,9 +160,13 @@ class Ledger:
         """A ledger in memory with what a home's holds: for looks that keep nothing and must not hold up a writer."""
         copy = cls(None)
         if path.exists():
-            source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
-            source.backup(copy.db)
-            source.close()
+            before, after = None, state_of(path)
+            while before != after:  # a writer that came in between may have torn what was read
+                before = after
+                source = open_quietly(path)
+                source.backup(copy.db)
+                source.close()
+                after = state_of(path)
             copy._bring_up_to_date(str(path))
         return copy
 
@@ -250,6 +263,24 @@ class Ledger:
             )
 
     # --- log ----------------------------------------------------------------------------------------------------------
+
+    def secret_claims(self) -> frozenset[bytes]:
+        """Keyed hashes of all that conversations claimed to be secret."""
+        return frozenset(row["hash"] for row in self.rows("SELECT hash FROM secret_claims"))
+
+    def note_secrets(self, found: Iterable[tuple[Key, Iterable[bytes], Iterable[bytes]]]) -> None:
+        """Note what conversations claim, and what is left in them; where a claim is left, redaction has work again.
+
+        What is left was looked at with the claims of before: so only new claims make work, and it ends.
+        """
+        for key, claims, left in found:
+            self.write_many("INSERT OR IGNORE INTO secret_claims VALUES (?)", ((claim,) for claim in claims))
+            self.write("DELETE FROM secret_candidates WHERE provider = ? AND conversation_id = ?", key)
+            self.write_many("INSERT INTO secret_candidates VALUES (?, ?, ?)", ((one, *key) for one in left))
+        self.write(
+            "UPDATE conversations SET redacted_in = NULL WHERE (provider, conversation_id) IN "
+            "(SELECT provider, conversation_id FROM secret_claims CROSS JOIN secret_candidates USING (hash))"
+        )
 
     def log_stage(self, batch: str, stage: str, finished_at: str, seconds: float, counts: dict[str, Any]) -> None:
         self.write(

@@ -17,6 +17,7 @@ from typing import BinaryIO
 import zstandard
 
 from palace_pipeline.store.files import make_folder
+from palace_pipeline.store.quiet import open_quietly
 
 PIECE_BYTES = 4 * 1024 * 1024
 _SCHEMA = """
@@ -31,18 +32,24 @@ def content_hash(data: bytes) -> str:
 
 
 class Vault:
-    """`vault/vault.sqlite` of a home. Writers hold the home's lock; `commit` makes what was added durable."""
+    """`vault/vault.sqlite` of a home. Writers hold the home's lock; `commit` makes what was added durable.
 
-    def __init__(self, folder: Path) -> None:
-        make_folder(folder)
+    `reading`: it is there, and nothing is put into it (a dry run).
+    """
+
+    def __init__(self, folder: Path, *, reading: bool = False) -> None:
         path = folder / "vault.sqlite"
-        path.touch(mode=0o600)
-        self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        # The ledger must never know of bytes that a power cut took from here.
-        self._db.execute("PRAGMA synchronous=FULL")
-        self._db.execute("PRAGMA secure_delete=ON")
-        self._db.executescript(_SCHEMA)
+        if reading:
+            self._db = open_quietly(path)
+        else:
+            make_folder(folder)
+            path.touch(mode=0o600)
+            self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            # The ledger must never know of bytes that a power cut took from here.
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("PRAGMA secure_delete=ON")
+            self._db.executescript(_SCHEMA)
         self._compress = zstandard.ZstdCompressor(level=3).compress
         self._decompress = zstandard.ZstdDecompressor().decompress
 

@@ -1,0 +1,71 @@
+"""What reading one file gathers before it becomes the file's row in the ledger, and the identity of its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from palace_pipeline.exports.base import Report
+from palace_pipeline.exports.drift import cleaned
+from palace_pipeline.exports.scan import Known
+from palace_pipeline.exports.streams import open_regular
+from palace_pipeline.ingest.by_format import NOTHING
+from palace_pipeline.ingest.kept import Kept
+from palace_pipeline.model import Skip
+
+
+@dataclass(slots=True)
+class File:
+    """What reading one file has gathered so far."""
+
+    path: str
+    shown: str
+    """The file's path below its root, with which the paths of its members begin."""
+    reports: dict[str, Report] = field(default_factory=dict[str, Report])
+    formats: dict[str, str] = field(default_factory=dict[str, str])
+    read_as: dict[str, str] = field(default_factory=dict[str, str])
+    """Member -> format."""
+    nothing: Counter[str] = field(default_factory=Counter[str])
+    """Format -> members of which nothing was understood."""
+    taken: int = 0
+    messages: int = 0
+    kept: list[Kept] = field(default_factory=list[Kept])
+
+    def report_for(self, member: str) -> Report:
+        """The report of a member; people are told the whole path."""
+        place = self.path + member.removeprefix(self.shown) if member.startswith(self.shown) else member
+        return self.reports.setdefault(member, Report(place))
+
+    def skips(self) -> list[Skip]:
+        return [skip for report in self.reports.values() for skip in report.skips]
+
+    def unknown(self) -> list[tuple[str, str, int]]:
+        """Signs of drift for the ledger: (format, name, count)."""
+        counts: dict[str, Counter[str]] = {}
+        for member, report in self.reports.items():
+            counts.setdefault(self.read_as.get(member, ""), Counter()).update(report.unknown)
+        rows = [(name, key, count) for name, found in counts.items() for key, count in cleaned(found).items()]
+        return rows + [(name, NOTHING, count) for name, count in self.nothing.items()]
+
+
+def not_there(path: str, row: Known | None) -> Skip:
+    """A folder that is not there is an error; a single file that was taken before may well be gone."""
+    gone = row is not None and row["status"] in ("done", "partial")
+    return Skip("no longer there, it was taken before" if gone else "not there", path, gone, unit="file")
+
+
+def hash_of_file(path: Path) -> str:
+    """sha256 of a file's bytes. Raises MemberError, OSError."""
+    with open_regular(path) as stream:
+        return hash_of(stream)
+
+
+def hash_of(stream: BinaryIO) -> str:
+    """sha256 of what is left of a stream."""
+    digest = hashlib.sha256()
+    while data := stream.read(1 << 20):
+        digest.update(data)
+    return digest.hexdigest()
