@@ -21,7 +21,7 @@ from palace_pipeline.exports.branches import in_order, kept_above
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node
-from palace_pipeline.exports.web_sources import citations_of, pages_text
+from palace_pipeline.exports.web_sources import Page, citations, pages_of, pages_text
 from palace_pipeline.model import Attachment, Conversation, Kind, Message, Role
 
 _ASKED = ("REQUEST",)
@@ -229,7 +229,7 @@ def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Rep
     asked: list[str] = []
     answered: list[str] = []
     side: list[Message] = []
-    pages: list[Any] = []
+    pages: list[Page] = []
     for number, fragment in enumerate(_fragments(message, role)):
         if not isinstance(fragment, dict):
             report.skip("not a fragment of a message", place, expected=fragment is None)
@@ -237,9 +237,8 @@ def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Rep
         type, text = fragment.get("type"), _content(fragment.get("content"))
         if not isinstance(fragment.get("content"), str | list | None):
             report.skip("content that is no text", place, expected=False)
-        for key in ("results", "references"):
-            if found := fragment.get(key):
-                pages.append(found)
+        found = pages_of(fragment.get("results"), fragment.get("references"))
+        pages += found
         if type in _ASKED:
             asked.append(text)
         elif type in _ANSWERED:
@@ -254,7 +253,7 @@ def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Rep
             if not isinstance(type, str) or not (type in _TOOLS or type.startswith("TOOL_")):
                 report.unknown[f"fragment:{type}"] += 1
                 report.skip("unknown kind of fragment", place, expected=False)
-            for words, kind, mark in _tool_texts(fragment, text):
+            for words, kind, mark in _tool_texts(fragment, text or pages_text(found)):
                 side.append(tool := row("tool", words, f"#{number}{mark}"))
                 tool.kind, tool.tool_name = kind, (name_of(type) or "").lower() or None
     files = [file for item in _list(message.get("files")) if (file := _file(item)) is not None]
@@ -269,7 +268,7 @@ def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Rep
     if said:
         said[0].attachment = files
         if pages and said[-1].role == "assistant":
-            said[-1].citations = citations_of(pages)
+            said[-1].citations = citations({page.url: page for page in pages}.values())
     elif not side:
         report.skip("empty message", place, expected=True)
     questions = [message for message in said if message.role == "user"]
@@ -293,12 +292,11 @@ def _content(value: Any) -> str:
     return "\n\n".join(text for item in value if (text := text_of(item))) if isinstance(value, list) else text_of(value)
 
 
-def _tool_texts(fragment: Json, text: str) -> Iterator[tuple[str, Kind, str]]:
+def _tool_texts(fragment: Json, given: str) -> Iterator[tuple[str, Kind, str]]:
     """(text, kind, mark for its id) of what a tool was asked, and of what it gave back."""
     queries = [query.get("query") if isinstance(query, dict) else query for query in _list(fragment.get("queries"))]
     asked = "\n".join(text_of(query) for query in queries if text_of(query))
     asked = asked or arguments_text(fragment.get("query") or fragment.get("arguments"))
-    given = text or pages_text(fragment.get("results"))
     if asked.strip():
         yield asked, "tool_call", "q"
     if given.strip():

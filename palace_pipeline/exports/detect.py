@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +15,7 @@ from palace_pipeline.exports.deep_json import parse_deep
 from palace_pipeline.exports.splitter import ArrayCut, split_array, whole_values
 from palace_pipeline.exports.text import decode, json_lines, parse_json
 from palace_pipeline.exports.utf16 import utf16_json
-from palace_pipeline.exports.workbook import first_rows, looks_like_workbook
+from palace_pipeline.exports.workbook import NotAWorkbookError, first_rows, looks_like_workbook
 
 HEAD_BYTES = 1024 * 1024
 TEXT_BYTES = 256 * 1024
@@ -45,22 +46,24 @@ def head_of(member: Member, scratch: Path | None = None) -> Head:
         database = open_database(member, scratch)
         return Head(member.path, "sqlite", keys=database.tables, database=database)
     if looks_like_workbook(data):
-        sheets = first_rows(member, _HEADER_ROWS)
-        return Head(member.path, "workbook", items=[{"sheet": sheet, "rows": rows} for sheet, rows in sheets])
+        with suppress(NotAWorkbookError):
+            sheets = first_rows(member, _HEADER_ROWS)
+            return Head(member.path, "workbook", items=[{"sheet": sheet, "rows": rows} for sheet, rows in sheets])
     encoding = utf16_json(data)
     if encoding is not None:
         data = data[: len(data) & ~1].decode(encoding, "replace").removeprefix("\ufeff").encode()
-    head = _head(member.path, data, whole)
+    # Of a database lines are kept under its own name, which does not say so.
+    head = _head(member.path, data, whole, lines=getattr(member, "holds_lines", False))
     head.encoding = encoding
     return head
 
 
-def _head(path: str, data: bytes, whole: bool) -> Head:
+def _head(path: str, data: bytes, whole: bool, *, lines: bool) -> Head:
     body = data.removeprefix(b"\xef\xbb\xbf").strip(_SPACE)
     if not body:
         return Head(path, "empty" if whole else "binary")
     name = path.lower()
-    if _JSONL_NAME.search(name):
+    if lines or _JSONL_NAME.search(name):
         return _lines_head(path, data, whole, certain=True) or _text_head(path, data)
     if body[:1] in b"[{":
         strict = not name.endswith(_JSON_ENDINGS)
@@ -94,7 +97,7 @@ def _lines_head(path: str, data: bytes, whole: bool, *, certain: bool = False) -
     seen = 0
     for _, line in json_lines(io.BytesIO(data)):
         seen += 1
-        item = _value(line) if line[:1] in b"[{" else None
+        item = _value(line) if line[:1] in b"[{" and len(line) > 1 else None
         if isinstance(item, dict) or (certain and isinstance(item, list)):
             items.append(item)
         if len(items) == _ITEMS * 4 or seen == _ITEMS * 16:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.model import Citation
@@ -14,33 +14,23 @@ _WORDS = ("snippet", "preview", "description", "summary")
 _DEEPEST = 12
 
 
-def citations_of(*places: Any) -> list[Citation]:
-    """The web addresses in nested lists and objects, each once, in the order in which they stand."""
-    found: dict[str, Citation] = {}
-    for url, page in _pages(places):
-        if url not in found:
-            found[url] = Citation(url, _first(page, _TITLES))
-    return list(found.values())
+class Page(NamedTuple):
+    url: str
+    title: str | None
+    words: str | None
+    """What a search shows of it."""
 
 
-def pages_text(*places: Any) -> str:
-    """Title, address and summary of each page: what a search gave back, as a tool's result reads."""
-    pages: dict[str, None] = {}
-    for url, page in _pages(places):
-        words = (_first(page, _TITLES), url, _first(page, _WORDS))
-        pages["\n".join([text for text in words if text is not None])] = None
-    return "\n\n".join(pages)
-
-
-def _pages(places: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(address, page) of each object that has a web address, in order and without recursion."""
+def pages_of(*places: Any) -> list[Page]:
+    """The web pages in nested lists and objects, each address once, in the order in which they stand."""
+    found: dict[str, Page] = {}
     stack: list[tuple[Any, int]] = [(place, 0) for place in reversed(places) if place]
     while stack:
         value, depth = stack.pop()
         if isinstance(value, dict):
             url = _first(value, _URLS)
-            if url is not None and url.startswith(("http://", "https://")):
-                yield url, value
+            if url is not None and url not in found and url.startswith(("http://", "https://")):
+                found[url] = Page(url, _first(value, _TITLES), _first(value, _WORDS))
             value = value.values()
         elif not isinstance(value, list):
             continue
@@ -48,6 +38,21 @@ def _pages(places: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             inner = [(item, depth + 1) for item in value if isinstance(item, dict | list)]
             if inner:
                 stack += inner[::-1]
+    return list(found.values())
+
+
+def citations(pages: Iterable[Page]) -> list[Citation]:
+    return [Citation(page.url, page.title) for page in pages]
+
+
+def citations_of(*places: Any) -> list[Citation]:
+    """The web pages in nested lists and objects as citations."""
+    return citations(pages_of(*places))
+
+
+def pages_text(pages: Iterable[Page]) -> str:
+    """Title, address and summary of each page: what a search gave back, as a tool's result reads."""
+    return "\n\n".join(["\n".join([text for text in (p.title, p.url, p.words) if text is not None]) for p in pages])
 
 
 def _first(page: dict[str, Any], keys: tuple[str, ...]) -> str | None:

@@ -47,6 +47,10 @@ Row = dict[int, str]
 Start = Callable[[str, dict[str, str]], None]
 
 
+class NotAWorkbookError(MemberError):
+    """A ZIP with other parts: a text document, slides, anything."""
+
+
 def looks_like_workbook(start: bytes) -> bool:
     """True if the beginning of a ZIP speaks of a workbook's parts; to be asked before it is opened as one."""
     return start.startswith(b"PK\x03\x04") and (b"[Content_Types].xml" in start or b"xl/" in start)
@@ -121,7 +125,7 @@ class Workbook:
     def _read_sheets(self) -> dict[str, str]:
         main = next((t for _, kind, t in self._relations("") if kind == "officeDocument"), "xl/workbook.xml")
         if main.casefold() not in self._parts:
-            raise MemberError("not a workbook")
+            raise NotAWorkbookError("not a workbook")
         targets: dict[str, str] = {}
         for id, kind, target in self._relations(main):
             if kind == "sharedStrings":

@@ -1,6 +1,7 @@
 """Perplexity's workbook: columns by name, times of every kind, cells that only look like formulas, other sheets."""
 
 import json
+import zipfile
 
 import pytest
 
@@ -135,10 +136,16 @@ def test_rows_before_damage_survive_and_so_do_other_sheets():
 def test_other_workbooks_are_assets_whatever_their_name(tmp_path):
     (tmp_path / "budget.xlsx").write_bytes(workbook({"Budget": sheet([["Item", "Cost"], ["sail", 12]])}))
     (tmp_path / "hostile.xlsx").write_bytes(workbook({"S": sheet_xml('<row><c r="ZZZ1"/></row>')}))
+    with zipfile.ZipFile(tmp_path / "letter.dat", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", "<x/>")
     (tmp_path / "export.bin").write_bytes(book(["u", None, None, "q", "a"]))
     answer = parse_path(tmp_path)
     assert [c["conversation_id"] for c in answer["conversations"]] == ["u"]
-    assert {(s["reason"], s["expected"]) for s in answer["skipped"]} == {("asset beside the chats", True)}
+    assert {(s["reason"], s["expected"]) for s in answer["skipped"]} == {
+        ("asset beside the chats", True),
+        ("binary file of an unknown kind", False),
+    }
 
 
 def test_a_workbook_is_not_unfolded(tmp_path):
