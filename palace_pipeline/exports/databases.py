@@ -38,8 +38,8 @@ MAX_ROWS_BYTES = 1024 * 1024 * 1024
 BESIDE = ("-wal", "-journal")
 """Endings of files that hold changes which a database does not have in itself yet."""
 
-ROWS_OF = "palace_rows"
-"""Key that names the format in what is kept of a database: one JSON object for each conversation."""
+ROWS_OF = "_rows_of"
+"""Key that names the format in what is kept of a database: one JSON object for each conversation, this key first."""
 
 _STEPS_BETWEEN = 20_000
 _FREE_STEPS, _STEPS_PER_BYTE = 100_000_000, 16
@@ -418,6 +418,6 @@ def cell_json(value: object) -> Any:
 
 def holds_rows(head: Head, format_name: str) -> bool:
     """True if a member is what was kept of a database of this format."""
-    return head.shape == "jsonl" and any(
+    return head.database is None and any(
         isinstance(item, dict) and item.get(ROWS_OF) == format_name for item in head.items
     )

@@ -55,7 +55,7 @@ _SIDE_FILES = set(
     file_conversations.json huddle_transcripts.json
     sessions-index.json session_index.jsonl history.jsonl stats-cache.json sessions.json workspace.json
     session_search.sqlite summary.json updates.jsonl events.jsonl rewind_points.jsonl prompt_history.jsonl
-    prompt_context.json signals.json
+    prompt_context.json signals.json workspace.json
     """.split()  # noqa: SIM905
 )
 _SIDE_PATHS = re.compile(

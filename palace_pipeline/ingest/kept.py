@@ -129,6 +129,11 @@ class VaultMember:
     elements: list[list[str]]
     """Pieces of each element, for members that are kept element by element."""
 
+    @property
+    def holds_lines(self) -> bool:
+        """True if it is JSON lines whatever its name: those of a database are."""
+        return self.use == "lines"
+
     def open(self) -> BinaryIO:
         if self.use == "array":
             return io.BufferedReader(_Joined(self._elements(), b"[", b",", b"]"), 1 << 16)

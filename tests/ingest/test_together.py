@@ -151,10 +151,12 @@ def test_a_dry_run_of_a_database_counts_the_same(home: Home, inbox: Path) -> Non
     assert not list((home.path / "vault").glob(".tmp-*"))
 
 
+@pytest.mark.parametrize("numbers", [(1,), (1, 2)])
+@pytest.mark.parametrize("length", [5, 1_500_000])
 def test_chats_of_a_database_that_is_gone_are_read_again_by_a_better_reader(
-    home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...], length: int
 ) -> None:
-    path = cursor(inbox / "state.vscdb", chats((1, ["hi", "hello"]), (2, ["one", "two"])))
+    path = cursor(inbox / "state.vscdb", chats(*((number, ["hi", "x" * length]) for number in numbers)))
     look(home, inbox)
     path.unlink()
     from palace_pipeline.exports import cursor as reader
@@ -170,9 +172,12 @@ def test_chats_of_a_database_that_is_gone_are_read_again_by_a_better_reader(
     monkeypatch.setattr(reader.CursorReader, "read_element", better)
     monkeypatch.setitem(run.RECIPES, "cursor-vscdb", "2")
     monkeypatch.setattr(reader.CursorReader, "recipe", 2)
-    look(home, inbox)
-    assert [c.title for c in live(home, "cursor", CHAT.format(1))] == ["Better 1"]
-    assert [c.title for c in live(home, "cursor", CHAT.format(2))] == ["Better 2"]
+    for _ in range(2):  # and once more, from what the first time left
+        look(home, inbox)
+        titles = {n: [(c.title, len(c.messages)) for c in live(home, "cursor", CHAT.format(n))] for n in numbers}
+        assert titles == {n: [(f"Better {n}", 2)] for n in numbers}
+        monkeypatch.setitem(run.RECIPES, "cursor-vscdb", "3")
+        monkeypatch.setattr(reader.CursorReader, "recipe", 3)
 
 
 def test_what_a_kill_left_of_a_copy_is_removed(home: Home, inbox: Path) -> None:
