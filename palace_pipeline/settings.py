@@ -29,6 +29,7 @@ DEFAULT_TOML = """\
 # people = []                            # names to mask: "Jane Doe", or ["Jane Doe", "Jane", "JD"] for one person
 # projects = []
 # pseudonyms = false                     # [PERSON_1] instead of [REDACTED:person]: add new names at the end
+# remember = false                       # what one conversation shows to be a secret is masked in all others
 # allow = []                             # exact values that stay
 # allow_rules = []                       # kinds or rules that are switched off, such as "ip-address"
 """
@@ -86,7 +87,8 @@ class RedactionSettings(_Strict):
 
     `correlate` adds a short keyed hash to masks, so that equal values can be told from different ones. `people` and
     `projects` are names to mask; with `pseudonyms` a person is `[PERSON_3]` everywhere, by place in the list.
-    `allow_rules` names kinds (as masks show them) or rules that are switched off.
+    `allow_rules` names kinds (as masks show them) or rules that are switched off. `remember`: a secret that one
+    conversation claims is masked in all others too.
     """
 
     private_patterns: tuple[Pattern, ...] = ()
@@ -98,6 +100,7 @@ class RedactionSettings(_Strict):
     allow: tuple[str, ...] = ()
     allow_rules: tuple[str, ...] = ()
     correlate: bool = False
+    remember: bool = False
 
 
 class Room(_Strict):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
 from palace_pipeline.redaction.engine import Engine, RuleEngine, Span, WorkLimit
 from palace_pipeline.redaction.recipe import redaction_recipe
+from palace_pipeline.redaction.remember import hashes, remembered
 from palace_pipeline.redaction.verdicts import looks_random
 from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.settings import RedactionSettings
@@ -25,6 +26,8 @@ MAX_FIELD = 64 * 1024 * 1024
 
 NAMED = ("person", "project")
 """Kinds of the user's own names: with pseudonyms their mask is the rule, `[PERSON_3]`."""
+_CLAIMING = ("rule", "name", "container", "view")
+"""Layers whose finds are secrets by themselves, and not because they were known already."""
 _MARKS = ("[REDACTED:", "[WITHHELD:", "[PERSON_", "[PROJECT_")
 
 GUESSABLE = WORDS["guessable_kinds"]
@@ -51,6 +54,8 @@ class Redacted:
     conversation: Conversation
     findings: list[Finding] = field(default_factory=list[Finding])
     withheld: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    claims: set[bytes] = field(default_factory=set[bytes])
+    """With `remember`: keyed hashes of what was masked as a secret here, for other conversations."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -75,6 +80,7 @@ class Funnel:
         self._key = key
         self._correlate = settings.correlate
         self._pseudonyms = settings.pseudonyms
+        self._remember = settings.remember
         kinds = "|".join(sorted(map(re.escape, self._engine.kinds), key=len, reverse=True))
         own = rf"REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}}|(?:PERSON|PROJECT)_\d{{1,9}}"
         self._mask = re.compile(rf"\[(?:{own})\]")
@@ -85,15 +91,29 @@ class Funnel:
         """Version of everything that decides what is masked; a keyed hash stands for the user's own settings."""
         return self._recipe
 
-    def redact_conversation(self, conversation: Conversation) -> Redacted:
-        """The same conversation with clean texts; messages, order, ids, times, models and numbers are untouched."""
-        clean = self.redact_fields(dict(conversation_fields(conversation)))
-        return Redacted(with_fields(conversation, clean.texts), clean.findings, clean.withheld)
+    def redact_conversation(self, conversation: Conversation, known: frozenset[bytes] = frozenset()) -> Redacted:
+        """The same conversation with clean texts; messages, order, ids, times, models and numbers are untouched.
 
-    def redact_fields(self, texts: Mapping[str, str]) -> Clean:
+        `known`: what other conversations claim (`remember.hashes`).
+        """
+        texts = dict(conversation_fields(conversation))
+        clean = self.redact_fields(texts, known)
+        claimed = (
+            texts[found.field][found.start : found.end]
+            for found in clean.findings
+            if self._remember and found.layer in _CLAIMING and found.kind not in GUESSABLE
+        )
+        claims = hashes(claimed, self._key)
+        return Redacted(with_fields(conversation, clean.texts), clean.findings, clean.withheld, claims)
+
+    def candidates(self, texts: Iterable[str]) -> set[bytes]:
+        """Keyed hashes of what is left in clean texts and could be claimed by another conversation."""
+        return hashes(texts, self._key) if self._remember else set()
+
+    def redact_fields(self, texts: Mapping[str, str], known: frozenset[bytes] = frozenset()) -> Clean:
         """Clean texts of fields that belong together: what one of them claims is found in all."""
         unique = list(dict.fromkeys(texts.values()))
-        outcome = dict(zip(unique, self._redact(unique), strict=True))
+        outcome = dict(zip(unique, self._redact(unique, known), strict=True))
         clean = Clean({})
         for name, text in texts.items():
             got = outcome[text]
@@ -120,12 +140,17 @@ class Funnel:
 
     # --- inside
 
-    def _redact(self, texts: list[str]) -> list[_Outcome]:
+    def _redact(self, texts: list[str], known: frozenset[bytes]) -> list[_Outcome]:
         outcomes: list[_Outcome] = []
         for text, found in zip(texts, self._scan(texts), strict=True):
             if isinstance(found, str):
                 outcomes.append(_Outcome.withheld(found))
             else:
+                if known:
+                    found += (
+                        Span(start, end, "secret", "remembered", "memory", 0.4)
+                        for start, end in remembered(text, known, self._key)
+                    )
                 outcomes.append(self._render(text, merged(outside(found, self._masks(text), text))))
         # The output of a changed field is scanned again until nothing more is found: masks are stable then, and the
         # text that is kept has passed the same scan as any other.

@@ -43,6 +43,7 @@ def redaction_recipe(settings: RedactionSettings, key: bytes) -> str:
             settings.projects,
             settings.pseudonyms,
             sorted(settings.allow_rules),
+            settings.remember,
         ]
     )
     return f"{ENGINE_RECIPE}.{hmac.new(key, said.encode(), hashlib.sha256).hexdigest()[:12]}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from palace_pipeline.model import CONVERSATIONS, FINDINGS, MESSAGES, Conversation, frame, short_hash, to_record
 from palace_pipeline.planner import due, split_by_month
-from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.redaction.funnel import Funnel, conversation_fields
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
 from palace_pipeline.transcripts.rows import conversation_row, conversations_of, message_rows
@@ -22,6 +22,7 @@ def redact(job: Job) -> Counts:
     with job.home.ledger() as ledger:
         work = due(ledger, "redacted", job.span, job.recipes, force=job.force)
         funnel = Funnel(job.home.settings.redaction, job.home.key()) if work else None
+        remember = job.home.settings.redaction.remember
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows):
@@ -31,15 +32,20 @@ def redact(job: Job) -> Counts:
                 messages: list[dict[str, Any]] = []
                 findings: list[dict[str, Any]] = []
                 outcome: dict[Key, tuple[str, str]] = {}
+                secrets: list[tuple[Key, set[bytes], set[bytes]]] = []
+                known = ledger.secret_claims() if remember else frozenset[bytes]()
                 raw = conversations_of(
                     lake.read("raw/conversations", [month], keys=keys), lake.read("raw/messages", [month], keys=keys)
                 )
                 for head, conversation in raw:
-                    redacted = funnel.redact_conversation(conversation)
+                    redacted = funnel.redact_conversation(conversation, known)
                     clean, status = redacted.conversation, "ok"
                     if redacted.withheld:
                         status = "partial"
                         counts["withheld_fields"] += len(redacted.withheld)
+                    if remember:
+                        left = funnel.candidates(text for _, text in conversation_fields(clean))
+                        secrets.append((clean.key, redacted.claims, left))
                     if funnel.scan_published(list(published_texts(clean))):
                         # Something would still be found: nothing of this conversation is published.
                         clean, status = _emptied(clean), "withheld"
@@ -80,6 +86,8 @@ def redact(job: Job) -> Counts:
                 ]
                 with ledger.transaction():
                     ledger.mark_built("redacted", built)
+                    if remember:
+                        ledger.note_secrets(secrets)
                     ledger.write_many(
                         "UPDATE conversations SET status = ? WHERE provider = ? AND conversation_id = ?",
                         ((status, *key) for key, (_, status) in outcome.items()),
