@@ -69,7 +69,9 @@ class HermesDatabaseReader:
             return
         sessions, messages = tables
         known = {key: numbers[-1] for key, numbers in grouped(sessions.keys("id", report), _key).items()}
-        said = grouped(messages.keys("session_id", report), _key)
+        said = grouped(messages.keys("session_id", report), lambda key: _key(key) or "")
+        if nobodys := said.pop("", None):
+            report.skip("message without a session", "messages", expected=False, count=len(nobodys))
         for key in [*known, *(key for key in said if key not in known)]:
             rows = messages.rows(said.get(key, ()), _MESSAGE, report, key)
             if rows is None:
