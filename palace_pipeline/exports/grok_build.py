@@ -60,7 +60,7 @@ class GrokBuildReader:
         if head.shape != "jsonl":
             return False
         lines = [item for item in head.items if isinstance(item, dict)]
-        return any(map(_is_ours, lines)) and all(line.get("type") in _TYPES for line in lines[:1])
+        return any(map(_is_ours, lines)) and sum(line.get("type") in _TYPES for line in lines) * 2 > len(lines)
 
     def read(self, member: Member, report: Report) -> Iterator[Conversation]:
         """The one conversation of a file."""
