@@ -142,6 +142,7 @@ _OTHER = _verbs(_OTHER_VERBS)
 _UNKNOWN_VERB = re.compile(r"[^\W\d_][^\u00a0\n]{1,38}[:：]?\u00a0+(?=\S)")
 _ATTACHED = re.compile(r"(?:^|\s+)Attached \d{1,3} files?\.?\s*$")
 _CHAT_ADDRESS = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?app/([A-Za-z0-9_-]{6,80})(?![A-Za-z0-9_-])")
+_MARKS = re.compile(r"[\W_]+")
 _SHORTEST_NAME = 3
 
 
@@ -235,7 +236,7 @@ def _key(activity: Activity, prompt: str) -> str:
     """What an activity is known by: its second, and the letters of its prompt (layouts differ in blanks and marks)."""
     when = activity.created_at.replace(microsecond=0).isoformat() if activity.created_at else activity.local_time or ""
     said = prompt or activity.answer
-    return f"{when}|{''.join(c for c in said[:2000].casefold() if c.isalnum())[:500]}"
+    return f"{when}|{_MARKS.sub('', said[:2000].casefold())[:500]}"
 
 
 def _conversation_id(activity: Activity, rows: list[Message]) -> str:

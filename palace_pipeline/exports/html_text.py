@@ -31,6 +31,9 @@ class HtmlText:
 
 
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s<>/\"'=]*+)((?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)>")
+_EMPHASIS = re.compile(
+    r"<(?<![</]<)/?(?:strong|em|span|b|i|u|s|sup|sub|small|mark|font)(?:\s(?:[^<>\"']++|\"[^\"<>]*+\"|'[^'<>]*+')*+)?>"
+)
 _ROUGH_TAG = re.compile(r"<(/?)([A-Za-z][^\s<>/\"'=]*+)([^>]*+)>")
 _LONG_NUMBER = re.compile(r"&#\d{20,};?")
 _ATTRIBUTE = re.compile(r"([^\s\"'=<>/]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++))")
@@ -62,7 +65,13 @@ def resolve(text: str) -> str:
 
 
 def tokens(html: str) -> Iterator[Token]:
-    """Texts and tags in order. Comments, declarations, scripts and styles are left out; a `<` that begins no tag is text."""
+    """Texts and tags in order; a `<` that begins no tag is text.
+
+    Comments, declarations, scripts, styles and emphasis are left out: what only changes the look of words is half of all
+    tags, and is taken out in one go.
+    """
+    if "<!" not in html:  # a comment may hold anything
+        html = _EMPHASIS.sub("", html)
     at, last = 0, html.rfind(">")
     quotes_hold = comments_end = True
     while (start := html.find("<", at)) >= 0 and start < last:
@@ -177,11 +186,15 @@ class _Writer:
         if self.link is not None:
             self.words.append(text)
         words = text.strip(" ")
-        if words:
-            self.write(words, blank=text[0] == " ")
-            self.blank = text[-1] == " "
-        elif text:
-            self.blank = True
+        if not words:
+            self.blank = self.blank or bool(text)
+            return
+        if self.breaks or not self.parts:
+            self.begin_line()
+        elif (self.blank or text[0] == " ") and not self.parts[-1].endswith(" "):
+            self.parts.append(" ")
+        self.parts.append(words)
+        self.blank = text[-1] == " "
 
     def write(self, words: str, *, blank: bool) -> None:
         if self.breaks or not self.parts:
@@ -192,11 +205,13 @@ class _Writer:
 
     def begin_line(self) -> None:
         """The line breaks that are owed, and what the lines of open lists and quotations begin with."""
-        shown = self.levels[:_DEEPEST]
+        shown = self.levels[:_DEEPEST] if self.levels else ()
         if self.parts:
             if self.breaks > 1:
-                self.parts.append("\n" + "".join(level.rest for level in shown if not level.first).rstrip())
-            self.parts.append("\n")
+                rest = "".join([level.rest for level in shown if not level.first]).rstrip() if shown else ""
+                self.parts.append(f"\n{rest}\n")
+            else:
+                self.parts.append("\n")
         for level in shown:
             self.parts.append(level.first or level.rest)
             level.first = ""
@@ -341,5 +356,7 @@ class _Writer:
         while self.levels:
             self.end_level(self.levels.pop())
         text = clean_text("".join(self.parts))
-        self.result.text = "\n".join(line.rstrip(" ") for line in text.split("\n")).strip()
+        if " \n" in text:
+            text = "\n".join([line.rstrip(" ") for line in text.split("\n")])
+        self.result.text = text.strip()
         return self.result

@@ -113,6 +113,8 @@ _WEEKDAY_SIGNS = re.compile(
     r"[(（]?(?:星期|周|週)[一二三四五六日天][)）]?|[(（][月火水木金土日월화수목금토일][)）]|[月火水木金土日]曜日|[월화수목금토일]요일"
 )
 _BETWEEN_WORDS = re.compile(r"[\s\d,;،()\[\]/|·-]+")
+_YEAR = re.compile(r"\d{4}")
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _SPACES = re.compile(r"\s+")
 _UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\u061c\ufeff]")
 
@@ -132,7 +134,7 @@ _ZONES = {name: int(minutes) for name, minutes in zip(_ZONE_WORDS[::2], _ZONE_WO
 @lru_cache(maxsize=4096)
 def read_localized_time(text: str) -> WrittenTime | None:
     """The time that `text` is, or None if it is anything else (a word too many, no clock, no year, no such day)."""
-    if len(text) > _LONGEST or not any(c.isdecimal() for c in text):
+    if len(text) > _LONGEST or _YEAR.search(text) is None:
         return None
     if (instant := parse_instant(text)) is not None and "-" in text:
         return WrittenTime(instant, None)
@@ -147,7 +149,7 @@ def read_localized_time(text: str) -> WrittenTime | None:
 def _western(text: str) -> str:
     """Digits, colons, minus signs and blanks of all scripts as those of ASCII; marks of direction left out."""
     text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).replace("\u2212", "-")
-    text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() and not c.isascii() else c for c in text)
+    text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     return _SPACES.sub(" ", text).strip(" ,")
 
 

@@ -89,8 +89,8 @@ BROKEN = [
 @pytest.mark.parametrize("piece", [*BROKEN, "<tr><td>", "</ul>", "<pre>", "<a href=x>y", "<ol><table>", "<a \"'<b '\""])
 def test_any_amount_of_broken_markup_ends(piece):
     """Work per character is bounded: this would take minutes with a search from every tag to the end."""
-    html_to_text(piece * 30_000)
-    html_to_text(piece * 30_000 + ">")
+    html_to_text(piece * 10_000)
+    html_to_text(piece * 10_000 + ">")
 
 
 # --- what always holds ---
