@@ -119,7 +119,7 @@ def _text(value: Any) -> str | None:
 
 def _path(value: dict[str, Any], sources: dict[str, dict[str, Any]]) -> list[str]:
     """The active branch. An array without a tree is in order as it stands: question and answer share one time there."""
-    parents = {id: item.get("parent_message_uuid") for id, item in sources.items()}
+    parents = {id: _text(item.get("parent_message_uuid")) for id, item in sources.items()}
     known = [parent for parent in parents.values() if parent in sources]
     leaf = value.get("current_leaf_message_uuid")
     leaf = leaf if isinstance(leaf, str) and leaf in sources else None

@@ -101,6 +101,7 @@ def add_user_rows(rows: Rows, content: object, tools: dict[str, str], report: Re
     texts: list[str] = []
     injected: list[tuple[str, str]] = []
     files: list[Attachment] = []
+    count_odd(content, report)
     for block in blocks_of(content):
         kind = block.get("type")
         if kind == "text":
@@ -158,6 +159,22 @@ def blocks_of(content: object) -> Iterator[Record]:
                 yield block
 
 
+def count_odd(content: object, report: Report) -> None:
+    """Count what `blocks_of` passes over, and text blocks whose text is something else."""
+    blocks = content if isinstance(content, list) else [content]
+    odd = sum(
+        block is not None
+        and not isinstance(block, str)
+        and (
+            not isinstance(block, dict)
+            or (block.get("type") == "text" and not isinstance(block.get("text"), str | None))
+        )
+        for block in blocks
+    )
+    if odd:
+        report.skip("content of an unknown shape", expected=False, count=odd)
+
+
 def _file(block: Record) -> Attachment:
     """An image or document block; the text of a plain-text document is kept, encoded data is not."""
     source = block.get("source")
@@ -195,6 +212,7 @@ class Answer:
         """Add one line of this answer; new rows go to `rows`."""
         if isinstance(usage := message.get("usage"), dict):
             self.usage = usage
+        count_odd(message.get("content"), report)
         for block in blocks_of(message.get("content")):
             kind = block.get("type")
             if kind == "text":

@@ -138,7 +138,8 @@ def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | N
         return Head(path, "text", text=body[:TEXT_BYTES].decode("utf-8", "replace"))
     for key in _WRAPPERS:
         inner = _without_nulls(value.get(key))
-        if inner and isinstance(inner[0], dict) and not _is_turn(inner[0]):
+        first = next((item for item in inner if isinstance(item, dict)), None)
+        if first is not None and not _is_turn(first):
             return Head(path, "object", items=inner, keys=list(value), wrapped=key)
     return Head(path, "object", items=[value], keys=list(value))
 

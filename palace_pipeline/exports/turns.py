@@ -162,6 +162,8 @@ def _take(content: Any, parts: _Parts, report: Report, depth: int) -> None:
             _take(item, parts, report, depth + 1)
     elif isinstance(content, dict) and depth < _DEEPEST:
         _take_block(content, parts, report, depth)
+    elif content is not None:
+        report.skip("content of an unknown shape", expected=False)
 
 
 def _take_block(block: Mapping[str, Any], parts: _Parts, report: Report, depth: int) -> None:
@@ -188,6 +190,8 @@ def _take_block(block: Mapping[str, Any], parts: _Parts, report: Report, depth: 
             if isinstance(kind, str) and kind not in _PROSE:
                 report.unknown[f"content type {kind}"] += 1
             inner = next((block[key] for key in ("text", "value", "parts", "content") if block.get(key)), None)
+            if block and not any(key in block for key in ("text", "value", "parts", "content")):
+                report.skip("content of an unknown shape", expected=False)
             _take(inner, parts, report, depth + 1)
             _take_citations(block.get("annotations"), parts)
 
