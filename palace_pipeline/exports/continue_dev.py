@@ -35,6 +35,16 @@ from palace_pipeline.model import Attachment, Conversation, Message
 
 PROVIDER = "continue"
 
+_SESSION_KEYS = frozenset(
+    "sessionId title workspaceDirectory history mode chatModelTitle usage dateCreated".split()  # noqa: SIM905
+)
+_ITEM_KEYS = frozenset(
+    """
+    message contextItems editorState modifiers promptLogs toolCallState toolCallStates isGatheringContext reasoning
+    appliedRules conversationSummary checkpoint isBeforeCheckpoint role content id toolCalls toolCallId
+    """.split()  # noqa: SIM905
+)
+
 
 class ContinueReader:
     """Reads one session object; see the module."""
@@ -51,6 +61,7 @@ class ContinueReader:
         "2024",
     )
     layout: Literal["elements"] = "elements"
+    known_keys = {"": _SESSION_KEYS, "history.*": _ITEM_KEYS}  # noqa: RUF012 - never changed
 
     def detect(self, head: Head) -> bool:
         """An object with `sessionId` and a list `history` (whose items, if any, are messages)."""

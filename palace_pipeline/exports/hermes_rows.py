@@ -198,7 +198,7 @@ def split_injected(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _why_injected(text: str) -> str | None:
-    start = text.lstrip()[:80]
+    start = text[:200].lstrip()
     return next((reason for mark, reason in _INJECTED_STARTS if start.startswith(mark)), None)
 
 

@@ -168,7 +168,8 @@ def _take(session: _Session, record: Record, place: str) -> None:
         rows.add_hidden("message of an extension", "\n\n".join(_texts(record.get("content"))))
     elif kind not in _QUIET:
         count_unknown(session.report, "record type", kind)
-    _set_local_times(rows, record)
+    if rows.when is None:
+        _set_local_times(rows, record)
 
 
 def _set_local_times(rows: Rows, record: Record) -> None:

@@ -39,6 +39,21 @@ _LOG_KEYS = frozenset(
     repoData pendingRequests version sessionId isImported
     """.split()  # noqa: SIM905
 )
+_CHAT_KEYS = _LOG_KEYS | frozenset(
+    """
+    requesterUsername requesterAvatarIconUri responderAvatarIconUri welcomeMessage inputPlaceholder isNew computedTitle
+    providerId providerState workingSet
+    """.split()  # noqa: SIM905
+)
+_REQUEST_KEYS = frozenset(
+    """
+    requestId providerRequestId message variableData response responseId responseErrorDetails responseMarkdownInfo
+    responseTimestamp agent slashCommand result followups isCanceled isHidden shouldBeRemovedOnSend vote voteDownReason
+    usedContext contentReferences codeCitations timestamp confirmation editedFileEvents modelId modelState modeInfo
+    timeSpentWaiting elapsedMs workingSet locationData attempt usage isSystemInitiated systemInitiatedLabel
+    userSelectedTools isCompleteAddedRequest completionTokens
+    """.split()  # noqa: SIM905
+)
 _FOLDERS = ("chatSessions", "emptyWindowChatSessions", "transferredChatSessions")
 _ENDINGS = re.compile(r"(?:\.jsonl|\.json|\.zst|\.gz)+$", re.IGNORECASE)
 _INJECTED_KINDS = ("workspace", "tool", "toolset", "promptText")
@@ -60,6 +75,7 @@ class VSCodeChatReader:
     recipe = 1
     spec = _SPEC
     layout: Literal["elements"] = "elements"
+    known_keys = {"": _CHAT_KEYS, "requests.*": _REQUEST_KEYS}  # noqa: RUF012 - never changed
 
     def detect(self, head: Head) -> bool:
         """An object with `requests` and the fields of a chat beside them."""
