@@ -70,10 +70,13 @@ class DiskMember:
         """A regular file by path relative to this one's folder, if it lies below the root and no link leads to it."""
         if relative.startswith("/") or "\0" in relative:
             return None
-        target = Path(os.path.normpath(self.file.parent / relative))
-        if not target.is_relative_to(self.root) or target.parent.resolve() != target.parent:
+        # With plain strings: logs and day files ask for their neighbours by the ten thousand.
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(str(self.file)), relative))
+        folder = posixpath.dirname(target)
+        root = str(self.root)
+        if (folder != root and not folder.startswith(root.rstrip("/") + "/")) or posixpath.realpath(folder) != folder:
             return None
-        return _disk_member(self.root, target)
+        return _disk_member(self.root, Path(target)) if posixpath.lexists(target) else None
 
 
 def _disk_member(root: Path, file: Path) -> DiskMember | None:
@@ -221,6 +224,15 @@ class _Rewound:
 
     def close(self) -> None:
         self._inner.close()
+
+
+def mark_of(member: Member) -> tuple[object, ...] | None:
+    """What is equal only for members with the same bytes, as far as can be told without reading them; else None."""
+    if isinstance(member, DiskMember):
+        return (str(member.file), member.size, member.mtime_ns)
+    if isinstance(member, ZipMember):
+        return (member.path, member.entry.file_size, member.entry.CRC)
+    return None
 
 
 def unfold(

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
+from palace_pipeline.exports.containers import mark_of
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
 from palace_pipeline.exports.plaintext import stem
 from palace_pipeline.exports.records import opens_with, records_of
@@ -44,8 +44,8 @@ _SAID = frozenset(
     """.split()  # noqa: SIM905
 )
 _BOT_SUBTYPES = ("bot_message", "slackbot_response")
-_CHANNEL_FILES = ("channels.json", "groups.json", "mpims.json", "dms.json")
-_USER_FILES = ("users.json", "org_users.json")
+_LISTS = (("users.json", "org_users.json"), ("channels.json", "groups.json", "mpims.json", "dms.json"))
+"""Files beside the folders that name users, and channels."""
 _DAY_FILE = re.compile(r"\d{4}-\d\d-\d\d")
 _ID = re.compile(r"[CDG][A-Z0-9]{6,}")
 
@@ -147,16 +147,38 @@ def _channel_of(member: Member, channels: Mapping[str, Channel]) -> Channel:
 
 
 def _names_beside(member: Member) -> tuple[Names, Mapping[str, Channel]]:
-    """Users and channels (by folder name and by id) of the export in which the member lies."""
+    """Users and channels (by folder name and by id) of the export in which the member lies.
+
+    What was read last is remembered: every day file of an export asks for the same.
+    """
+    beside = [[found for name in names if (found := member.near(f"../{name}"))] for names in _LISTS]
+    marks = tuple(tuple(mark_of(found) for found in found_lists) for found_lists in beside)
+    known = all(mark is not None for group in marks for mark in group)
+    if known and marks in _remembered:
+        _remembered.move_to_end(marks)
+        return _remembered[marks]
+    found = _read_names(*beside)
+    if known:
+        _remembered[marks] = found
+        if len(_remembered) > _EXPORTS_REMEMBERED:
+            _remembered.popitem(last=False)
+    return found
+
+
+_remembered: OrderedDict[Hashable, tuple[Names, Mapping[str, Channel]]] = OrderedDict()
+_EXPORTS_REMEMBERED = 4
+
+
+def _read_names(user_lists: Iterable[Member], channel_lists: Iterable[Member]) -> tuple[Names, Mapping[str, Channel]]:
     users: dict[str, str] = {}
     bots: set[str] = set()
-    for user in _lists_beside(member, _USER_FILES):
+    for user in _records_of(user_lists):
         if isinstance(user_id := user.get("id"), str):
             users[user_id] = _display_name(user) or user_id
             if user.get("is_bot") is True or user_id == "USLACKBOT":
                 bots.add(user_id)
     channels: dict[str, Channel] = {}
-    for record in _lists_beside(member, _CHANNEL_FILES):
+    for record in _records_of(channel_lists):
         if isinstance(channel_id := record.get("id"), str):
             name = record.get("name")
             name = unicodedata.normalize("NFC", clean_text(name)) if isinstance(name, str) and name else None
@@ -168,34 +190,16 @@ def _names_beside(member: Member) -> tuple[Names, Mapping[str, Channel]]:
     return Names(users, titles, frozenset(bots), frozenset(users) - bots), channels
 
 
-def _lists_beside(member: Member, names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    for name in names:
-        beside = member.near(f"../{name}")
-        if beside is None:
-            continue
-        with beside.open() as stream:
-            yield from _parsed_list(stream.read())
-
-
-_parsed: OrderedDict[bytes, list[dict[str, Any]]] = OrderedDict()
-_PARSED_LISTS = 12
-
-
-def _parsed_list(data: bytes) -> list[dict[str, Any]]:
-    """The objects of a JSON list. The last ones are remembered by their bytes: every day file asks for the same."""
-    digest = sha256(data).digest()
-    if digest in _parsed:
-        _parsed.move_to_end(digest)
-        return _parsed[digest]
-    try:
-        value = parse_json(data.removeprefix(b"\xef\xbb\xbf"))
-    except (ValueError, RecursionError):
-        value = None  # the messages are worth reading without names
-    records = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-    _parsed[digest] = records
-    if len(_parsed) > _PARSED_LISTS:
-        _parsed.popitem(last=False)
-    return records
+def _records_of(lists: Iterable[Member]) -> Iterator[dict[str, Any]]:
+    """The objects of JSON lists."""
+    for member in lists:
+        with member.open() as stream:
+            data = stream.read()
+        try:
+            value = parse_json(data.removeprefix(b"\xef\xbb\xbf"))
+        except (ValueError, RecursionError):
+            continue  # the messages are worth reading without names
+        yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
 def _display_name(user: Mapping[str, Any]) -> str | None:
@@ -211,14 +215,16 @@ def _display_name(user: Mapping[str, Any]) -> str | None:
 
 def _with_profiles(names: Names, records: Iterable[Any]) -> Names:
     """The names, with those that messages carry of their authors (guests and people of other workspaces)."""
-    users = dict(names.users)
+    found: dict[str, str] = {}
     for record in records:
         if not isinstance(record, dict):
             continue
         user, profile = record.get("user"), record.get("user_profile")
-        if isinstance(user, str) and isinstance(profile, dict) and (name := _display_name(profile)):
-            users.setdefault(user, name)
-    return replace(names, users=users)
+        if not isinstance(user, str) or user in names.users or user in found or not isinstance(profile, dict):
+            continue
+        if name := _display_name(profile):
+            found[user] = name
+    return replace(names, users={**names.users, **found}) if found else names
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -262,7 +268,8 @@ def _message(record: Any, place: str, names: Names, report: Report) -> Message |
 
 
 def _said(record: dict[str, Any], names: Names) -> Message:
-    stamp, thread = _stamp(record.get("ts")), _stamp(record.get("thread_ts"))
+    stamp = _stamp(record.get("ts"))
+    thread = _stamp(record["thread_ts"]) if "thread_ts" in record else ""
     bot = _is_bot(record, names)
     citations: list[Citation] = []
     files = _files(record)
@@ -277,7 +284,7 @@ def _said(record: dict[str, Any], names: Names) -> Message:
         parent_id=thread if thread and thread != stamp else None,
         speaker=_speaker(record, names, bot=bot),
         edited_at=parse_instant(edited.get("ts")) if isinstance(edited, dict) else None,
-        citations=list({citation.url: citation for citation in citations}.values()),
+        citations=list({citation.url: citation for citation in citations}.values()) if citations else [],
         attachment=files,
     )
 
@@ -300,7 +307,9 @@ def _text(record: dict[str, Any], names: Names, citations: list[Citation], *, bo
         held = _bare(said)
         lines = block_text(record.get("blocks"), names, citations).split("\n")
         said = "\n".join(part for part in (said, *(line for line in lines if _bare(line) not in held)) if part)
-    more = attachment_text(record.get("attachments"), names, citations, shared_only=not bot and bool(said))
+    if not (attachments := record.get("attachments")):
+        return said
+    more = attachment_text(attachments, names, citations, shared_only=not bot and bool(said))
     return "\n\n".join(part for part in (said, more if more not in said else "") if part)
 
 
@@ -324,14 +333,17 @@ def _speaker(record: dict[str, Any], names: Names, *, bot: bool) -> str | None:
     known = names.users.get(user) if user is not None else None
     called = record.get("username")
     program = profile.get("name") if isinstance(profile, dict) else None
-    candidates = (called, program, known, user, record.get("bot_id")) if bot else (known, called, user)
-    name = next((name for name in candidates if isinstance(name, str) and name.strip()), None)
-    return clean_text(name).strip() if name is not None else None
+    for name in (called, program, known, user, record.get("bot_id")) if bot else (known, called, user):
+        if isinstance(name, str) and name.strip():
+            return clean_text(name).strip()
+    return None
 
 
 def _files(record: dict[str, Any]) -> list[Attachment]:
     """Files by name, type and size. Their addresses carry a token of the export and are left out."""
     files = record.get("files")
+    if files is None and "file" not in record:
+        return []
     found = files if isinstance(files, list) else [record.get("file")]
     return [_file(file) for file in found if isinstance(file, dict)]
 
