@@ -35,7 +35,7 @@ _ASSET = set(
     """
     png jpg jpeg jpe gif webp avif heic heif bmp tif tiff ico svg psd
     mp3 wav m4a aac ogg oga opus flac amr weba aiff mp4 m4v mov webm mkv avi 3gp
-    pdf doc docx ppt pptx xls odt ods odp rtf epub pages numbers key ttf otf woff woff2 glb stl
+    pdf doc docx ppt pptx xls odt ods odp rtf epub pages numbers key vcf tgs ttf otf woff woff2 glb stl
     """.split()  # noqa: SIM905 - fifty quoted endings would read worse
 )
 _ASSET_FOLDERS = ("prod-mc-asset-server/", "dalle-generations/")

@@ -36,6 +36,7 @@ from palace_pipeline.exports import (
     slack,
     telegram,
     vscode_copilot,
+    whatsapp,
 )
 from palace_pipeline.exports.base import Head, Reader
 
@@ -52,6 +53,7 @@ READERS: list[Reader] = [
     perplexity.READER,
     perplexity_xlsx.READER,
     slack.READER,
+    whatsapp.READER,
     open_webui.READER,
     lm_studio.READER,
     librechat.READER,

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,14 +9,12 @@ from hypothesis import strategies as st
 
 from palace_pipeline.exports import lm_studio
 from palace_pipeline.exports.base import Report
-from palace_pipeline.exports.detect import head_of
 from palace_pipeline.model import Attachment, Conversation, to_record
 from tests.exports.memory_member import MemoryMember, read, shown
 from tests.exports.people_damage import ODD, places, retyped
 
 READERS = [lm_studio.READER]
 FILE = "conversations/Boats/1773480400000.conversation.json"
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "exports"
 
 
 def asked(text: str, **more: Any) -> dict[str, Any]:
@@ -236,7 +233,7 @@ SAMPLE = chat(
 
 
 @given(st.sampled_from([*places(SAMPLE)]), st.sampled_from(ODD))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_wrong_type_anywhere_is_no_crash(place: tuple[Any, ...], odd: Any) -> None:
     report = Report(FILE)
     found = list(
@@ -246,10 +243,3 @@ def test_a_wrong_type_anywhere_is_no_crash(place: tuple[Any, ...], odd: Any) -> 
         to_record(conversation)
     if place != ("messages",) and place[:2] != ("messages", 2):
         assert ("user", None, "more") in shown(found[0])
-
-
-@pytest.mark.parametrize("case", sorted(p.name for p in FIXTURES.iterdir() if p.is_dir()))
-def test_only_lm_studio_is_taken_for_it(case: str) -> None:
-    for path in (p for p in (FIXTURES / case).rglob("*") if p.is_file() and p.name != "expected.json"):
-        head = head_of(MemoryMember({path.name: path.read_bytes()}, path.name))
-        assert lm_studio.READER.detect(head) == (case == "34-lm-studio")
