@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 from palace_pipeline.exports.agent_log import Record, name_of, records, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
-from palace_pipeline.exports.detect import completed
 from palace_pipeline.exports.gemini_cli_rows import Replay
-from palace_pipeline.exports.gemini_parts import bytes_of
+from palace_pipeline.exports.gemini_parts import bytes_of, salvaged
 from palace_pipeline.exports.ids import derive_conversation_id
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import parse_json
@@ -29,6 +28,7 @@ PROVIDER = "gemini-cli"
 
 MAX_OBJECT_BYTES = 1024 * 1024 * 1024
 _TYPES = ("user", "gemini", "info", "error", "warning")
+_LINES = re.compile(r"\.jsonl(?:\.zst|\.gz)?$", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-f]{64}")
 _CHECKPOINT = re.compile(r"checkpoint-(.+)\.json$", re.IGNORECASE)
 _PATH_BYTES = 4096
@@ -117,24 +117,15 @@ def _is_prompt(item: Record) -> bool:
 
 def _value_of(member: Member, report: Report) -> Record | list[Any] | None:
     """The one JSON value of a file, or None for JSON lines. Of a file that is cut what comes before the cut."""
-    with member.open() as stream:
-        start = stream.read(_PATH_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip(b"\0 \t\r\n")
-    spread = re.match(rb"(?:\{|\[)[ \t\r]*\n|\[", start) is not None
-    if not spread and not member.path.lower().endswith((".json", ".json.gz", ".json.zst")):
+    if _LINES.search(member.path):
         return None
-    data = bytes_of(member, report, MAX_OBJECT_BYTES)
-    data = data.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n")
+    data = bytes_of(member, report, MAX_OBJECT_BYTES).removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r\n")
     try:
         value = parse_json(data)
     except ValueError:
-        value = None if spread else _first_line(data)
-        if value is not None:
-            return None  # lines after all
-        report.skip("cut or damaged JSON: what comes before the damage is kept", expected=False, unit="file")
-        try:
-            value = parse_json(completed(data))
-        except ValueError:
-            return {}
+        if isinstance(_first_line(data), dict):
+            return None  # lines under another name
+        value = salvaged(data, "messages", "type", report)
     return value if isinstance(value, dict | list) else {}
 
 

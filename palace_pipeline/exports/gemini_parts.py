@@ -6,13 +6,18 @@ the CLI's `@google/genai`, checked 2026-11-29.
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from palace_pipeline.exports.agent_log import arguments_text, count_unknown, inline_file, name_of, text_of, url_file
 from palace_pipeline.exports.base import Member, Report
+from palace_pipeline.exports.detect import completed
+from palace_pipeline.exports.splitter import ArrayCut, split_array, whole_values
 from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.exports.text import parse_json
 from palace_pipeline.model import Attachment
 
 _QUIET = frozenset({"videoMetadata", "thoughtSignature", "mediaResolution", "partMetadata", "toolCall", "toolResponse"})
@@ -135,6 +140,43 @@ def bytes_of(member: Member, report: Report, limit: int) -> bytes:
     except MemberError as error:
         report.skip(str(error), expected=False, unit="file")
     return b"".join(pieces)
+
+
+def salvaged(data: bytes, key: str, mark: str, report: Report) -> dict[str, Any]:
+    """An object that does not parse: what stands before the list under `key`, and the whole values of that list.
+
+    `mark`: a key that each of them has, and nothing inside of them.
+    """
+    report.skip("cut or damaged JSON: what is whole in it is kept", expected=False, unit="file")
+    match = re.search(rb'"%b"\s*:\s*(?=\[)' % key.encode(), data)
+    try:
+        head = parse_json(completed(data[: match.start()] if match is not None else data))
+    except ValueError:
+        head = None
+    found: dict[str, Any] = head if isinstance(head, dict) else {}
+    if match is None:
+        return found
+    values: list[Any] = []
+
+    def take(raw: bytes, index: int) -> None:
+        try:
+            values.append(parse_json(raw))
+        except ValueError:
+            report.skip("damaged JSON", f"{key}[{index}]", expected=False)
+            # What follows a lost quote or bracket was taken for a part of this value: find the good ones again.
+            found_again = (parse_json(piece) for piece in whole_values(raw))
+            values.extend(value for value in found_again if isinstance(value, dict) and mark in value)
+
+    count = 0
+    try:
+        for index, raw in split_array(io.BytesIO(data[match.end() :])):
+            count = index + 1
+            take(raw, index)
+    except ArrayCut as cut:  # counted above; behind the list stands the end of the object
+        if cut.rest:
+            take(cut.rest, count)
+    found[key] = values
+    return found
 
 
 def _list(value: object) -> list[Any]:

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from palace_pipeline.exports.agent_log import arguments_text, count_of, count_unknown, inline_file, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
-from palace_pipeline.exports.detect import completed
-from palace_pipeline.exports.gemini_parts import Parts, bytes_of, result_text, split_parts
+from palace_pipeline.exports.gemini_parts import Parts, bytes_of, result_text, salvaged, split_parts
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
 from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive
@@ -103,11 +102,8 @@ def _value_of(member: Member, report: Report) -> object:
     try:
         return parse_json(data)
     except ValueError:
-        report.skip("cut or damaged JSON: what comes before the damage is kept", expected=False, unit="file")
-    try:
-        return parse_json(completed(data))
-    except ValueError:
-        return None
+        found = salvaged(data, "chunks", "role", report)
+        return {**found, "chunkedPrompt": {"chunks": found.get("chunks")}}
 
 
 def _instruction(value: object) -> Iterator[Message]:
