@@ -17,7 +17,7 @@ _SENSITIVE = re.compile(
     user\.json | users\.json | org_users\.json | user_settings\.json | accounts?\.json
   | auth\.json | .*[-_.](?:auth|billing|payments?|invoices?|tokens?|secrets?)(?:[-_.].*)?\.json
   | (?:billing|payments?|invoices?|tokens?|secrets?|oauth|cookies?|session_?tokens?)\.(?:json|txt|csv|sqlite)
-  | auth[-_]profiles?\.json | openclaw\.json(?:\..*)? | request_dump_.*\.json
+  | oauth_creds.*\.json | google_accounts?\.json | auth[-_]profiles?\.json | openclaw\.json(?:\..*)? | request_dump_.*\.json
   | .*\.(?:pem|key|p12|pfx|keystore|jks|kdbx|ppk) | id_(?:rsa|dsa|ecdsa|ed25519)(?:\.pub)?
   | \.env(?:\..*)? | .*\.env | \.netrc | \.npmrc | \.pypirc | \.?credentials.* | \.?git-credentials
     """,
@@ -25,7 +25,7 @@ _SENSITIVE = re.compile(
 )
 
 _SENSITIVE_PATHS = re.compile(
-    r"(?:^|/)\.(?:copilot|continue|openclaw|clawdbot|moltbot|pi|hermes)/(?:[^/]+/){0,2}"
+    r"(?:^|/)\.(?:copilot|continue|openclaw|clawdbot|moltbot|pi|hermes|gemini)/(?:[^/]+/){0,2}"
     r"(?:config|settings|mcp-config|models)\.(?:json|ya?ml|ts)(?:\..*)?$",
     re.IGNORECASE,
 )
@@ -88,6 +88,8 @@ _SIDECARS = re.compile(
   | (?:^|/)\.cursor/projects/[^/]+/(?!agent-transcripts/).+$
     # Copilot CLI: plans, checkpoints and files of a session
   | (?:^|/)session-state/[^/]+/(?!events\.jsonl(?:\.(?:zst|gz))?$).+$
+    # Gemini CLI: outputs of tools, activity logs, what was typed in its shell, states of files
+  | (?:^|/)\.gemini/tmp/[^/]+/(?:tool-outputs?|logs|shadow|bin)/.+$ | (?:^|/)\.gemini/(?:tmp/[^/]+/shell_history$|history/.+$)
     # VS Code: texts of files that a chat edited
   | (?:^|/)chatEditingSessions/.+$
     """,
