@@ -180,7 +180,7 @@ def _first_items(body: bytes, key: str | None = None) -> tuple[list[Any], bool]:
         # One element larger than what was read: take what there is of it.
         items = _without_nulls(_value(completed(body)))
         sound = sound and bool(items)
-    if not any(isinstance(item, dict | list) for item in items):
+    if damaged:
         # A lost quote makes one element of all that follows: what stands whole in it says what the file is.
         items += map(parse_json, islice(whole_values(damaged), _ITEMS))
     return items, sound

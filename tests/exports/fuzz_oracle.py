@@ -219,7 +219,12 @@ def words_missing(texts: Iterable[str], source: str) -> int:
     if not others:
         return 0
     squeezed = re.sub(r"\W+", "", source)
-    return sum(word not in squeezed for word in others)
+    return sum(word not in squeezed and not _joined(word, known) for word in others)
+
+
+def _joined(word: str, known: set[str]) -> bool:
+    """Two pieces of a message that stand apart in the file."""
+    return any(word[:at] in known and word[at:] in known for at in range(1, len(word)))
 
 
 def source_text(data: bytes) -> str:
