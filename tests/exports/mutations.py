@@ -60,7 +60,7 @@ def shape_of(path: str, data: bytes, wrapped: str | None = None, *, elements: bo
         try:
             json.loads(body.decode("utf-8", "surrogatepass"))
         except ValueError:
-            if len(lines) > 1:
+            if len(lines) > 1 and any(_object(line) is not None for line in lines):
                 return Shape("jsonl", elements=elements)
         else:
             single = len(lines) == 1 and ".jsonl" in path
