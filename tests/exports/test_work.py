@@ -153,10 +153,21 @@ def _renamed(value: Any, ids: set[str], copy: int) -> Any:
     if copy == 0:
         return value
     if isinstance(value, dict):
-        return {f"{k}-{copy}" if k in ids else k: _renamed(v, ids, copy) for k, v in value.items()}
+        return {
+            f"{k}-{copy}" if k in ids else k: _later(k, v, copy) or _renamed(v, ids, copy) for k, v in value.items()
+        }
     if isinstance(value, list):
         return [_renamed(item, ids, copy) for item in value]
     return f"{value}-{copy}" if isinstance(value, str) and value in ids else value
+
+
+def _later(key: str, value: Any, copy: int) -> Any:
+    """Numbers that are ids, and times that are (Slack's `ts`), of another copy."""
+    if key == "id" and type(value) is int:
+        return value + copy * 10**6
+    if key in ("ts", "thread_ts") and isinstance(value, str) and value.replace(".", "", 1).isdigit():
+        return f"{float(value) + 1000 * copy:.6f}"
+    return None
 
 
 def check(case: Case, path: str, first: int) -> str | None:
@@ -199,14 +210,6 @@ def test_square_work_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     space: dict[str, Any] = {"derive": derive}
     exec(compile(source, OUR_CODE + "exports/slow.py", "exec"), space)
     monkeypatch.setattr("palace_pipeline.exports.claude.derive_ids", space["slow"])
-    case = Case(
-        "x",
-        {
-            "a.json": dump(
-                [{"uuid": "c", "chat_messages": [{"uuid": str(n), "sender": "human", "text": "x"} for n in range(9)]}][
-                    0
-                ]
-            )
-        },
-    )
+    turns = [{"uuid": str(number), "sender": "human", "text": "x"} for number in range(9)]
+    case = Case("x", {"a.json": dump({"uuid": "c", "chat_messages": turns})})
     assert check(case, "a.json", 4) is not None
