@@ -7,7 +7,6 @@ active branch: it was said, and the person no longer sees it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -27,6 +26,7 @@ from palace_pipeline.exports.ids import derive_ids
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Kind, Message, Role
 
+_EMPTY = "empty message"
 _NOTICES = ("info", "error", "warning")
 _INJECTED = {
     "session_context": "session context",
@@ -49,7 +49,9 @@ _FILE_FROM = re.compile(r"^Content from @?(.{1,4096}?):$", re.MULTILINE)
 
 @dataclass(slots=True)
 class _Entry:
-    record: Record
+    """A message as its last record shows it. The rows are made at once: a record may hold pictures of 80 MB."""
+
+    rows: _Rows
     active: bool = True
 
 
@@ -63,6 +65,8 @@ class Replay:
     _entries: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
     _active: list[str] = field(default_factory=list[str])
     _places: dict[str, int] = field(default_factory=dict[str, int])
+    _answered: set[str] = field(default_factory=set[str])
+    """Ids of tool calls whose results are known: the history that the model is sent repeats them."""
     _unnamed: int = 0
 
     def take(self, record: Record, place: str) -> None:
@@ -113,11 +117,12 @@ class Replay:
         if not isinstance(id, str) or not id:
             self._unnamed += 1
             id = f"\0{self._unnamed}"
+        rows = self._rows("" if id.startswith("\0") else id, record)
         entry = self._entries.get(id)
         if entry is None:
-            entry = self._entries[id] = _Entry(record)
+            self._entries[id] = _Entry(rows)
         else:
-            entry.record, entry.active = record, True
+            entry.rows, entry.active = rows, True
         if id not in self._places:
             self._places[id] = len(self._active)
             self._active.append(id)
@@ -147,36 +152,37 @@ class Replay:
             else:
                 behind.setdefault(before, []).append(id)
         rows: list[Message] = []
-        answered: set[str] = set()
         for id in [*behind[None], *(one for active in self._active for one in (active, *behind.get(active, ())))]:
             entry = self._entries[id]
-            for row in self._rows("" if id.startswith("\0") else id, entry.record, answered):
+            if entry.rows.problem:
+                self.report.skip(entry.rows.problem, expected=entry.rows.problem == _EMPTY)
+            for row in entry.rows.found:
                 row.branch_active = entry.active
                 rows.append(row)
         derive_ids(rows)
         return rows
 
-    def _rows(self, id: str, record: Record, answered: set[str]) -> Iterator[Message]:
+    def _rows(self, id: str, record: Record) -> _Rows:
         kind = record.get("type")
         stamp = record.get("timestamp")
         when = parse_instant(stamp)
         local = parse_naive(stamp) if when is None else None
         rows = _Rows(id, when, local)
         if kind == "user":
-            self._user_rows(rows, record, answered)
+            self._user_rows(rows, record)
         elif kind == "gemini":
-            self._answer_rows(rows, record, answered)
+            self._answer_rows(rows, record)
         else:
             text = split_parts(record.get("content"), self.report).text.strip()
             if kind not in _NOTICES:
                 count_unknown(self.report, "record type", kind)
-                self.report.skip("message of an unknown type", expected=False)
+                rows.problem = "message of an unknown type"
             if text:
                 reason = "notice of the program" if kind in _NOTICES else "unknown type"
                 rows.add("system", text, "event", id).hidden_reason = reason
-        return iter(rows.found)
+        return rows
 
-    def _user_rows(self, rows: _Rows, record: Record, answered: set[str]) -> None:
+    def _user_rows(self, rows: _Rows, record: Record) -> None:
         sent = split_parts(record.get("content"), self.report)
         shown = split_parts(record.get("displayContent"), self.report)
         own = shown if shown.text.strip() else sent
@@ -186,16 +192,16 @@ class Replay:
         for reason, inner in hidden:
             rows.add("system", inner, "system").hidden_reason = reason
         for call in sent.calls:
-            if not (call.id and call.id in answered):
+            if not (call.id and call.id in self._answered):
                 rows.add_call(call)
         files = sent.files + files
         if text.strip() or files:
             kind: Kind = "text" if text.strip() else "attachment"
             rows.add("user", text.strip("\n"), kind, rows.id).attachment = files
         elif not rows.found:
-            self.report.skip("empty message", expected=True)
+            rows.problem = _EMPTY
 
-    def _answer_rows(self, rows: _Rows, record: Record, answered: set[str]) -> None:
+    def _answer_rows(self, rows: _Rows, record: Record) -> None:
         said: Parts = split_parts(record.get("content"), self.report)
         model = name_of(record.get("model"))
         self.model = model or self.model
@@ -208,7 +214,7 @@ class Replay:
         later = [_is_later(call, rows.when) for call in calls]
         for call, is_later in zip(calls, later, strict=True):
             if not is_later:
-                self._call_rows(rows, call, answered)
+                self._call_rows(rows, call)
         text = said.text
         if text.strip() in _REPLIES_TO_CONTEXT:
             rows.add("system", text.strip(), "system").hidden_reason = "session context"
@@ -217,12 +223,12 @@ class Replay:
             rows.add("assistant", text.strip("\n"), kind, rows.id).attachment = said.files
         for call, is_later in zip(calls, later, strict=True):
             if is_later:
-                self._call_rows(rows, call, answered)
+                self._call_rows(rows, call)
         for call in said.calls:
             if not call.id or call.id not in named:
                 rows.add_call(call)
         if not rows.found:
-            self.report.skip("empty message", expected=True)
+            rows.problem = _EMPTY
             return
         carrier = next((row for row in rows.found if row.role == "assistant"), rows.found[0])
         for row in rows.found:
@@ -233,7 +239,7 @@ class Replay:
             carrier.tokens_out = count_of(tokens.get("output")) + count_of(tokens.get("thoughts"))
             carrier.tokens_cached = count_of(tokens.get("cached"))
 
-    def _call_rows(self, rows: _Rows, call: Record, answered: set[str]) -> None:
+    def _call_rows(self, rows: _Rows, call: Record) -> None:
         """A tool call with its result, each a row; sub-agents' calls name the agent."""
         name, id = name_of(call.get("name")), text_of(call.get("id"))
         when = parse_instant(call.get("timestamp")) or rows.when
@@ -252,17 +258,18 @@ class Replay:
             )
             row.tool_name, row.created_at, row.attachment = name, when, files
             if id:
-                answered.add(id)
+                self._answered.add(id)
 
 
 @dataclass(slots=True)
 class _Rows:
-    """The rows of one record."""
+    """The rows of one record; `problem`: why it has none that it should have."""
 
     id: str
     when: datetime | None
     local: str | None
     found: list[Message] = field(default_factory=list[Message])
+    problem: str = ""
 
     def add(self, role: Role, text: str, kind: Kind, id: str = "") -> Message:
         message_id = id or (f"{self.id}/{len(self.found)}" if self.id else "")

@@ -62,6 +62,9 @@ def split_parts(content: object, report: Report) -> Parts:
 def _take(part: Mapping[str, Any], found: Parts, report: Report) -> None:
     known = False
     if isinstance(text := part.get("text"), str):
+        if len(part) == 1:
+            found.texts.append(text_of(text))
+            return
         # A thought is marked `true`; the CLI also stores the thought's own text there.
         (found.thoughts if part.get("thought") else found.texts).append(text_of(text))
         known = True

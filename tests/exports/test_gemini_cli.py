@@ -268,7 +268,7 @@ def test_files_and_other_parts():
         (None, "image/png", 3),
         ("tide.pdf", "application/pdf", None),
     ]
-    assert dict(report.unknown) == {"content type hologram": 1}
+    assert dict(report.unknown) == {"content type:hologram": 1}
 
 
 def test_notices_are_hidden_and_unknown_types_are_named():
@@ -277,7 +277,7 @@ def test_notices_are_hidden_and_unknown_types_are_named():
     )
     assert texts(conversations) == ["ask"]
     assert sorted(m.text for m in all_rows(conversations, "system")) == ["quota", "update", "words"]
-    assert dict(report.unknown) == {"record type novel": 1}
+    assert dict(report.unknown) == {"record type:novel": 1}
     assert [skip.expected for skip in report.skips] == [False]
 
 

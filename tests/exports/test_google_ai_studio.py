@@ -148,7 +148,7 @@ def test_prompts_that_were_never_run_and_strange_roles():
     assert visible(conversation) == [("user", "ask")]
     assert [m.text for m in conversation.messages if m.hidden_reason == "unknown role"] == ["words"]
     assert sorted(skip.expected for skip in report.skips) == [False, False, True]
-    assert dict(report.unknown) == {"role narrator": 1}
+    assert dict(report.unknown) == {"role:narrator": 1}
 
 
 def test_a_bare_list_of_chunks_keeps_thoughts_apart():
