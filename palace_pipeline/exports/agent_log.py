@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import orjson
 
 from palace_pipeline.exports.base import Member, Report
+from palace_pipeline.exports.drift import NOT_A_NAME
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import clean_text, json_lines, parse_json
 from palace_pipeline.model import Attachment
@@ -19,7 +20,6 @@ Record = dict[str, Any]
 
 _RECORD_START = re.compile(rb'\{"(?:timestamp|type|parentUuid|uuid|sessionId|ordinal|kind|role)"')
 _SALVAGE_TRIES = 8
-_PLAIN_NAME = re.compile(r"[\w.:/<>-]{1,60}", re.ASCII)
 _DATA_URL = re.compile(r"data:([\w.+/-]*)[^,]{0,100},", re.ASCII)
 _URI = re.compile(r"[A-Za-z][\w+.-]+://[^/]*(/.*)?", re.ASCII | re.DOTALL)
 _WINDOWS_DRIVE = re.compile(r"/[A-Za-z]:")
@@ -77,8 +77,7 @@ def _salvaged(line: bytes, is_whole: Callable[[Record], bool]) -> list[Record]:
 
 def count_unknown(report: Report, what: str, name: object) -> None:
     """Note a name that no reader knows for the drift alarm; what does not look like a name is not repeated."""
-    shown = name if isinstance(name, str) and _PLAIN_NAME.fullmatch(name) else "(odd name)"
-    report.unknown[f"{what} {shown}"] += 1
+    report.unknown[f"{what}:{name if isinstance(name, str) else NOT_A_NAME}"] += 1
 
 
 def text_of(value: object) -> str:

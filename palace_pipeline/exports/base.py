@@ -7,12 +7,12 @@ A reader never writes, never logs content, and never lets one odd record end a f
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
+from palace_pipeline.exports.drift import clean_key
 from palace_pipeline.model import Conversation, Skip, Unit
 
 if TYPE_CHECKING:
@@ -43,33 +43,18 @@ class Member(Protocol):
         ...
 
 
-_NAME = re.compile(r"[A-Za-z0-9_.:/@+#<>-]{1,60}")
-_ODD = "(odd name)"
-_WHAT = re.compile(r"[a-zA-Z_-]{0,20}(?: [a-zA-Z_-]{1,20}){0,2}")
-
-
 class Names(Counter[str]):
-    """Counts by `what:name` (or `what name`). What does not look like a name is counted as `(odd name)`.
+    """Counts by `kind:name`; the kind is the reader's word, the name comes out of a file.
 
-    Whatever stands where a file should name a type may as well be what somebody said: it must not reach a report.
+    Whatever stands where a file should name a type may as well be what somebody said: it must not reach a report, so
+    what does not look like a name is counted as `(not a name)` (see `drift.name`).
     """
 
     def __setitem__(self, key: str, count: int) -> None:
-        super().__setitem__(_clean_name(key), count)
+        super().__setitem__(clean_key(key), count)
 
     def __missing__(self, key: str) -> int:
-        return self.get(_clean_name(key), 0)
-
-
-def _clean_name(key: str) -> str:
-    if key.endswith(_ODD):
-        return key
-    what, mark, name = key.partition(":")
-    if not mark or not _WHAT.fullmatch(what):
-        what, mark, name = key.rpartition(" ")
-    if not _WHAT.fullmatch(what):
-        return _ODD
-    return key if _NAME.fullmatch(name) else f"{what}{mark}{_ODD}"
+        return self.get(clean_key(key), 0)
 
 
 @dataclass(slots=True)

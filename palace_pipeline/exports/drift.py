@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 from palace_pipeline.model import Skip
-from palace_pipeline.redaction.verdicts import looks_random, word_share
 
 NOT_A_NAME = "(not a name)"
 NOTHING_UNDERSTOOD = "known format, but nothing in it was understood: it may have changed (see: palace formats)"
@@ -27,11 +26,9 @@ BLANK_MANY = 5
 SAMPLED = 20
 """Records that are looked at on each level."""
 
-_IDENTIFIER = re.compile(r"[A-Za-z_$@][\w.:/<>$-]{0,199}", re.ASCII)
-_KEY = re.compile(
-    r"([a-z][a-z _-]{0,29}):(.*)|([a-z]+(?: (?:type|subtype|item|kind|block))?) (.*)", re.ASCII | re.DOTALL
-)
-"""`kind:name`, or `kind name` where the kind is surely the reader's own word."""
+_IDENTIFIER = re.compile(r"[A-Za-z_$@][\w.:/<>$-]{0,199}|\d{1,3}", re.ASCII)
+_KEY = re.compile(r"([a-z][a-z _-]{0,29}):(.*)", re.ASCII | re.DOTALL)
+_LONGEST = 300
 _PIECES = re.compile(r"[^A-Za-z0-9]+")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _DATE = re.compile(r"(?:19|20)\d{4}(?:\d\d)?")
@@ -44,12 +41,16 @@ def name(value: object) -> str:
     """A name of a type, role or key as it may be kept: at most 60 characters, or `(not a name)`."""
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value):
         return NOT_A_NAME
+    from palace_pipeline.redaction.verdicts import looks_random  # loads word lists: only if there is something to judge
+
     return value[:MAX_NAME] if all(map(_plain, _PIECES.split(value))) and not looks_random(value, 12) else NOT_A_NAME
 
 
 def _plain(piece: str) -> bool:
     """True for a word, words in camel case, a short number or a date; False for what a generator made."""
     numbers = re.findall(r"\d+", piece)
+    from palace_pipeline.redaction.verdicts import looks_random, word_share
+
     letters = "".join(character for character in piece if character.isalpha())
     if len(numbers) > 2 or any(len(number) > 4 and not _DATE.fullmatch(number) for number in numbers):
         return False
@@ -59,14 +60,15 @@ def _plain(piece: str) -> bool:
     return len(letters) < 10 or (word_share(letters) >= 0.5 and not looks_random(piece, 10))
 
 
-@lru_cache(4096)
 def clean_key(key: str) -> str:
     """`kind:name` of a count that a reader made, with a name that may be kept."""
+    return _clean_key(key[:_LONGEST])  # a megabyte that stands where a type should is not remembered
+
+
+@lru_cache(4096)
+def _clean_key(key: str) -> str:
     found = _KEY.fullmatch(key)
-    if found is None:
-        return NOT_A_NAME
-    kind, value = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
-    return f"{kind}:{name(value)}"
+    return f"{found[1]}:{name(found[2])}" if found is not None else NOT_A_NAME
 
 
 def cleaned(unknown: Mapping[str, int]) -> dict[str, int]:

@@ -252,14 +252,14 @@ def _message(record: Any, place: str, names: Names, report: Report) -> Message |
         record = {"type": "message", **record["message"]}
         subtype = _string(record, "subtype")
     if record.get("type", "message") != "message":
-        report.unknown[f"slack type {record.get('type')}"] += 1
+        report.unknown[f"type:{record.get('type')}"] += 1
         report.skip("not a message", place, expected=False)
         return None
     if subtype in _NOTICES:
         report.skip(str(subtype), place, expected=True)
         return None
     if subtype is not None and subtype not in _SAID:
-        report.unknown[f"slack subtype {subtype}"] += 1
+        report.unknown[f"subtype:{subtype}"] += 1
     message = _said(record, names)
     if not message.text and not message.attachment:
         report.skip("empty message", place, expected=True)

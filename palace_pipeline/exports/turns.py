@@ -78,7 +78,7 @@ def _rows(turn: Mapping[str, Any], tools: dict[str, str], report: Report) -> lis
     role = ROLES.get(name or "")
     if role is None:
         # Nobody knows what such a turn is to people, so it is kept beside the transcript and not in it.
-        report.unknown[f"role {name}"] += 1
+        report.unknown[f"role:{name}"] += 1
     content = None
     for key in _TEXT_KEYS:
         if (content := turn.get(key)) is not None:
@@ -185,10 +185,10 @@ def _take_block(block: Mapping[str, Any], parts: _Parts, report: Report, depth: 
             if kind in _FILES:
                 parts.files.append(_file(block, _FILES[kind]))
             else:
-                report.unknown[f"content type {kind}"] += 1
+                report.unknown[f"content type:{kind}"] += 1
         case kind:
             if isinstance(kind, str) and kind not in _PROSE:
-                report.unknown[f"content type {kind}"] += 1
+                report.unknown[f"content type:{kind}"] += 1
             inner = next((block[key] for key in ("text", "value", "parts", "content") if block.get(key)), None)
             if block and not any(key in block for key in ("text", "value", "parts", "content")):
                 report.skip("content of an unknown shape", expected=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from palace_pipeline import __version__
+from palace_pipeline.exports.drift import clean_key
 from palace_pipeline.exports.registry import READERS
 from palace_pipeline.store.ledger import Ledger
 
@@ -84,7 +85,8 @@ def drifted(ledger: Ledger, paths: Container[str] | None = None) -> list[Drift]:
             # Files that were read before formats were noted.
             name = row["format"] or "(read before)"
             files.setdefault(name, set()).add(row["path"])
-            counts.setdefault(name, Counter())[row["name"]] += row["count"]
+            shown = NOTHING if row["name"] == NOTHING else clean_key(row["name"])
+            counts.setdefault(name, Counter())[shown] += row["count"]
     return [
         Drift(name, len(files[name]), found.pop(NOTHING, 0), dict(sorted(found.items(), key=lambda x: (-x[1], x[0]))))
         for name, found in sorted(counts.items())

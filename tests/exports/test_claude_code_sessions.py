@@ -164,4 +164,4 @@ def test_unknown_names_are_counted_and_never_quoted_when_odd():
         {"type": "a whole sentence somebody wrote", "sessionId": SESSION},
         {"type": ["x"]},
     )
-    assert report.unknown == {"content type hologram": 1, "record type brand-new": 1, "record type (odd name)": 2}
+    assert report.unknown == {"content type:hologram": 1, "record type:brand-new": 1, "record type:(not a name)": 2}

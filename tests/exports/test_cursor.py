@@ -329,7 +329,7 @@ def test_files_sources_and_what_the_program_shows(tmp_path):
         "notice": ("assistant", "shown by the program only"),
         "of an unknown kind": ("system", "unknown role"),
     }
-    assert dict(report.unknown) == {"bubble type 9": 1}
+    assert dict(report.unknown) == {"bubble type:9": 1}
 
 
 def test_equal_messages_keep_apart_and_ids_do_not_depend_on_what_follows(tmp_path):

@@ -293,7 +293,7 @@ def test_tool_rows_alone_are_no_conversation_and_damage_is_counted():
         "line is no record": (1, False),
         "message without content": (1, True),
     }
-    assert dict(report.unknown) == {"record type novel": 1}
+    assert dict(report.unknown) == {"record type:novel": 1}
     assert [m.text for m in found.messages if m.hidden_reason == "unknown record"] == ["new"]
 
 

@@ -173,7 +173,7 @@ def test_a_turn_of_nobody_known_is_kept_beside_and_reported() -> None:
     assert shown(conversations[0]) == SAID * 3
     odd = conversations[0].messages[-1]
     assert (odd.role, odd.speaker, odd.text, odd.visible) == ("system", "critic", "weak", False)
-    assert report.unknown == {"role critic": 1}
+    assert report.unknown == {"role:critic": 1}
 
 
 def test_an_unknown_block_is_reported_and_its_text_kept() -> None:
@@ -181,7 +181,7 @@ def test_an_unknown_block_is_reported_and_its_text_kept() -> None:
     blocks = [{"type": "brand_new", "text": "kept"}, {"type": "other_new", "x": 1}]
     (row,) = messages_of([("0", turn("user", blocks))], report)
     assert row.text == "kept"
-    assert report.unknown == {"content type brand_new": 1, "content type other_new": 1}
+    assert report.unknown == {"content type:brand_new": 1, "content type:other_new": 1}
 
 
 def test_damage_takes_only_its_own_line() -> None:

@@ -204,7 +204,7 @@ def test_notices_are_expected_skips_by_name() -> None:
 def test_an_unknown_subtype_is_kept_and_reported() -> None:
     conversations, report = day(message(1, "kept", subtype="brand_new"))
     assert shown(conversations[0]) == [("user", "ines", "kept")]
-    assert report.unknown == {"slack subtype brand_new": 1}
+    assert report.unknown == {"subtype:brand_new": 1}
 
 
 def test_files_by_name_without_their_address() -> None:
