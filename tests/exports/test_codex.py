@@ -422,8 +422,8 @@ def test_unknown_names_are_counted():
         item(2, "message", role="user", content=[{"type": "smell"}]),
     )  # fmt: skip
     assert report.unknown == {
-        "record type brand_new": 1, "event type newer_event": 1, "item type newest_item": 1, "turn item (odd name)": 1,
-        "turn item Hologram": 1, "role wizard": 1, "content type smell": 1,
+        "record type:brand_new": 1, "event type:newer_event": 1, "item type:newest_item": 1, "turn item:(not a name)": 1,
+        "turn item:Hologram": 1, "role:wizard": 1, "content type:smell": 1,
     }  # fmt: skip
 
 
