@@ -128,7 +128,8 @@ def _conversation(outer: Json, chat: Json, messages: Mapping[str, Any], place: s
         role = message.get("role")
         if not isinstance(role, str) or role not in (*_ROLES, *_SYSTEMS):
             # A piece without role and parent is left of a broken write: it is kept beside the transcript.
-            report.unknown[f"role:{role}"] += 1
+            if role is not None:
+                report.unknown[f"role:{role}"] += 1
             strangers += found
             continue
         parent = message.get("parentId")
