@@ -171,18 +171,20 @@ def _outer_cells(texts: Iterator[str]) -> Iterator[str | None]:
 
 
 def _cells_of(html: str) -> Iterator[_Cells]:
-    """The cells of an activity; of two, if the mark between them is damaged: each has a header."""
+    """The cells of an activity; of two, if the mark between them is damaged: each begins with a header or a body."""
     found = _Cells()
     at: list[Token] | None = None
     depth = 0
+    ending = False
     for token in tokens(html):
         kind, name, attributes = token
         if name == "div" and kind != "text":
             if at is None:
                 place = _place(attributes) if kind == "open" else None
-                if place == "header" and found.header:
+                if (place == "header" and found.header) or (place in ("header", "body") and ending):
                     yield found
-                    found = _Cells()
+                    found, ending = _Cells(), False
+                ending = ending or place == "side"
                 at = None if place is None else getattr(found, place)
                 depth = 1
                 continue
