@@ -31,7 +31,7 @@ _NOTICES = frozenset(
     """.split()  # noqa: SIM905 - forty quoted names would read worse
 )
 """Records that Discord itself writes: joins, pins, boosts, calls, results of polls."""
-_HEAD_BYTES = 1024 * 1024
+_HEAD_BYTES = 65536
 _MENTION = re.compile(r"<@!?(\d+)>")
 _EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 _SPACE = b"\xef\xbb\xbf \t\r\n\0"
@@ -160,35 +160,42 @@ def _message(record: Any, place: str, notices: Counter[str], report: Report) -> 
 
 
 def _said(record: dict[str, Any]) -> Message:
-    author, reference = _object(record.get("author")), _object(record.get("reference"))
+    author, created = _object(record.get("author")), parse_instant(record.get("timestamp"))
     bot = author.get("isBot") is True
     citations: list[Citation] = []
-    forwarded = _object(record.get("forwardedMessage"))
-    parts = [
-        _text(record, record, citations, bot=bot),
-        _text(forwarded, record, citations, bot=True),
-        _poll(record.get("poll")),
-    ]
-    files = [file for holder in (record, forwarded) for file in _files(holder)]
-    text = "\n\n".join(part for part in parts if part)
+    text = _text(record, record, citations, bot=bot)
+    files = _files(record)
+    if record.get("forwardedMessage") or record.get("poll"):
+        forwarded = _object(record.get("forwardedMessage"))
+        parts = (text, _text(forwarded, record, citations, bot=True), _poll(record.get("poll")))
+        text = "\n\n".join(part for part in parts if part)
+        files += _files(forwarded)
     return Message(
         _id(record.get("id")),
         "bot" if bot else "user",
         text,
         kind="text" if text else _kind(files),
-        created_at=parse_instant(record.get("timestamp")),
-        local_time=parse_naive(record.get("timestamp")),
-        parent_id=_id(reference.get("messageId")) or None if reference.get("type") != "Forward" else None,
+        created_at=created,
+        local_time=None if created else parse_naive(record.get("timestamp")),
+        parent_id=_replies_to(record["reference"]) if record.get("reference") else None,
         speaker=name_of(author.get("nickname")) or name_of(author.get("name")) or _id(author.get("id")) or None,
         edited_at=parse_instant(record.get("timestampEdited")),
-        citations=list({citation.url: citation for citation in citations}.values()),
+        citations=list({citation.url: citation for citation in citations}.values()) if citations else citations,
         attachment=files,
     )
+
+
+def _replies_to(value: Any) -> str | None:
+    """The message that is answered; a forwarded one is none."""
+    reference = _object(value)
+    return None if reference.get("type") == "Forward" else _id(reference.get("messageId")) or None
 
 
 def _text(holder: dict[str, Any], record: dict[str, Any], citations: list[Citation], *, bot: bool) -> str:
     """What was said. A program's embeds are its words; a person's embeds are previews of links, which are cited."""
     said = _plain(text_of(holder.get("content")), record).strip()
+    if not holder.get("embeds"):
+        return said
     embeds: list[str] = []
     for embed in _objects(holder.get("embeds")):
         if (url := name_of(embed.get("url"))) is not None:
@@ -238,6 +245,8 @@ def _poll_text(value: Any) -> str:
 
 def _files(holder: dict[str, Any]) -> list[Attachment]:
     """Attachments by name and size, stickers by name. The addresses of attachments expire and are left out."""
+    if not (holder.get("attachments") or holder.get("stickers")):
+        return []
     files = [
         Attachment(
             name_of(file.get("fileName")) or base_name(text_of(file.get("url")).split("?")[0]) or None,

@@ -40,7 +40,7 @@ _CHAT_START = re.compile(
     re.DOTALL,
 )
 _SALVAGED_CHATS = 10_000
-_HEAD_BYTES = 1024 * 1024
+_HEAD_BYTES = 65536
 _MAX_SALVAGE = 256 * 1024 * 1024
 
 
@@ -139,7 +139,8 @@ def _single(stream: BinaryIO, report: Report, place: str = "") -> Iterator[Conve
     chat = _Chat(place)
     try:
         for found in split_tree(stream, _choose_single, 3):
-            yield from _found_again(_take(chat, found.path, found, report), report)
+            if swallowed := _take(chat, found.path, found, report):
+                yield from _found_again(swallowed, report)
     except ArrayCut as cut:
         if cut.inside or not place:
             report.skip(f"cut or damaged: {cut}", place, expected=False, unit="file")
@@ -164,8 +165,8 @@ def _full(stream: BinaryIO, report: Report) -> Iterator[Conversation]:
             if len(found.path) == 3:
                 yield from _ended(chat, report)
                 chat = _begun(found, report)
-            elif len(found.path) > 3 and chat is not None:
-                yield from _found_again(_take(chat, found.path[3:], found, report), report)
+            elif len(found.path) > 3 and chat is not None and (rest := _take(chat, found.path[3:], found, report)):
+                yield from _found_again(rest, report)
     except ArrayCut as cut:
         report.skip(f"cut or damaged: {cut}", chat.place if chat else "", expected=False, unit="file")
         damaged = cut.rest if chat is None else _salvage(chat, cut.rest, report)
@@ -196,16 +197,16 @@ def _take(chat: _Chat, inside: JsonPath, found: Found, report: Report) -> bytes:
     if len(inside) != 2 or found.entered:
         return b""
     chat.records += 1
-    place = f"{chat.place} messages[{inside[1]}]".strip()
     try:
         record = parse_json(found.raw)
     except (ValueError, RecursionError):
+        place = f"{chat.place} messages[{inside[1]}]".strip()
         report.skip("damaged JSON" if found.raw else "too large to be read", place, expected=False)
         return _salvage(chat, found.raw, report)
     if isinstance(record, dict) and isinstance(record.get("messages"), list):
         # The list before lacks its end: this is the next chat.
         return b"[" + found.raw
-    _add(chat, record, place, report)
+    _add(chat, record, inside[1], report)
     return b""
 
 
@@ -216,7 +217,7 @@ def _salvage(chat: _Chat, damaged: bytes, report: Report) -> bytes:
     start = _CHAT_START.search(damaged)
     own = damaged[: start.start()] if start else damaged
     for record in salvaged(own, lambda value: isinstance(value, dict) and "type" in value and "date" in value):
-        _add(chat, record, chat.place, report)
+        _add(chat, record, "in a damaged part", report)
     return damaged[start.start() :] if start else b""
 
 
@@ -227,7 +228,12 @@ def _found_again(damaged: bytes, report: Report) -> Iterator[Conversation]:
         yield from _single(BytesIO(damaged[start:end]), report, "chat in a damaged part")
 
 
-def _add(chat: _Chat, record: Any, place: str, report: Report) -> None:
+def _add(chat: _Chat, record: Any, number: str | int, report: Report) -> None:
+    usual = isinstance(record, dict) and record.get("type") == "message" and record.get("text")
+    if usual and (message := as_message(record, _bot_of(chat.values), report)) is not None:
+        chat.messages[message.message_id or f"#{len(chat.messages)}"] = message
+        return
+    place = f"{chat.place} messages[{number}]".strip()
     if not isinstance(record, dict):
         report.skip("null in place of a message" if record is None else "not a message", place, expected=record is None)
         return

@@ -32,6 +32,13 @@ _ENTITIES = frozenset(
     underline strikethrough blockquote bank_card spoiler custom_emoji date
     """.split()  # noqa: SIM905
 )
+_BESIDE = frozenset(
+    """
+    poll todo_list photo file media_type contact_information location_information game_title invoice_information
+    giveaway_information giveaway_results paid_media story stories
+    """.split()  # noqa: SIM905
+)
+"""Keys of what is sent beside a text."""
 _MEDIA: dict[str, tuple[str, Kind]] = {
     "sticker": ("sticker", "image"),
     "animation": ("animation", "attachment"),
@@ -45,17 +52,19 @@ _MEDIA: dict[str, tuple[str, Kind]] = {
 def as_message(record: dict[str, Any], bot: str | None, report: Report) -> Message | None:
     """The message of a record of type `message`, or None if nothing was said. `bot`: `from_id` of a program."""
     citations: list[Citation] = []
-    text = _text(record.get("text"), citations, report)
-    if not text.strip():
+    text = _text(record.get("text"), citations, report).strip()
+    if not text:
         citations.clear()
-        text = _text(record.get("text_entities"), citations, report)
-    text = "\n\n".join(part for part in (text.strip(), _poll(record.get("poll")), _todo(record)) if part)
-    files, kind = _files(record)
+        text = _text(record.get("text_entities"), citations, report).strip()
+    files: list[Attachment] = []
+    kind: Kind = "attachment"
+    if not _BESIDE.isdisjoint(record):
+        text = "\n\n".join(part for part in (text, _poll(record.get("poll")), _todo(record)) if part)
+        files, kind = _files(record)
     if not text and not files:
         return None
     created = parse_instant(record.get("date_unixtime"))
     speaker_id = name_of(record.get("from_id"))
-    reply = record.get("reply_to_message_id")
     return Message(
         _id(record.get("id")),
         "bot" if bot is not None and speaker_id == bot else "user",
@@ -63,10 +72,10 @@ def as_message(record: dict[str, Any], bot: str | None, report: Report) -> Messa
         kind="text" if text else kind,
         created_at=created or parse_instant(record.get("date")),
         local_time=None if created else parse_naive(record.get("date")),
-        parent_id=_id(reply) or None,
+        parent_id=_id(record["reply_to_message_id"]) or None if "reply_to_message_id" in record else None,
         speaker=name_of(record.get("from")) or name_of(record.get("author")) or speaker_id,
-        edited_at=parse_instant(record.get("edited_unixtime")),
-        citations=list({citation.url: citation for citation in citations}.values()),
+        edited_at=parse_instant(record["edited_unixtime"]) if "edited_unixtime" in record else None,
+        citations=list({citation.url: citation for citation in citations}.values()) if citations else citations,
         attachment=files,
     )
 
@@ -84,10 +93,10 @@ def _text(value: Any, citations: list[Citation], report: Report) -> str:
         if isinstance(item, str):
             pieces.append(text_of(item))
         elif isinstance(item, dict):
-            piece, kind, address = text_of(item.get("text")), item.get("type"), name_of(item.get("href"))
+            piece, kind = text_of(item.get("text")), item.get("type")
             if isinstance(kind, str) and kind not in _ENTITIES:
                 report.unknown[f"entity:{kind}"] += 1
-            if address is not None:
+            if "href" in item and (address := name_of(item["href"])) is not None:
                 citations.append(Citation(address, piece.strip() or None))
             pieces.append(piece)
     return "".join(pieces)

@@ -144,7 +144,8 @@ def _parted(rest: str) -> tuple[str, str] | None:
     match = _NAME_ENDS.search(rest, 0, _LONGEST_NAME + 2)
     if match is None:
         return None
-    name = rest[: match.start()].translate(_NO_MARKS).strip()
+    name = rest[: match.start()]
+    name = (name if name.isascii() else name.translate(_NO_MARKS)).strip()
     if name.startswith("~"):
         name = name[1:].strip()  # iOS: somebody who is not in the address book
     return (name, rest[match.end() :]) if name else None

@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date
+from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 MARKS = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 """Direction marks and the byte order mark: they stand everywhere in a line and say nothing about the time."""
@@ -59,8 +60,7 @@ Order = Literal["day first", "month first", "year first"]
 _ORDERS: tuple[Order, ...] = ("day first", "month first", "year first")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line that begins a message or notice. `widths`: digits of each number of the date; `word`: what stands at the
     clock (`PM`, `下午`), without blanks and dots; `rest`: all behind the header."""
 
@@ -78,8 +78,12 @@ class Line:
     @property
     def key(self) -> str:
         """The written time to the minute, the same however day and month are read: a part of ids."""
-        numbers = sorted(number if number < 2000 else number % 100 for number in self.numbers)
-        return f"{numbers} {_hour(self.hour, self.word)}:{self.minute:02}"
+        return f"{_in_any_order(self.numbers)} {_hour(self.hour, self.word)}:{self.minute:02}"
+
+
+@lru_cache(4096)
+def _in_any_order(numbers: tuple[int, int, int]) -> str:
+    return str(sorted(number if number < 2000 else number % 100 for number in numbers))
 
 
 def _hour(hour: int, word: str) -> int:
@@ -94,7 +98,7 @@ def _hour(hour: int, word: str) -> int:
 def read_line(line: str) -> Line | None:
     """The header of a line, or None for a line that goes on with the message before."""
     head = line[:_PREFIX]
-    clean = _MARKS.sub("", head) if _MARKS.search(head) else head
+    clean = head if head.isascii() or not _MARKS.search(head) else _MARKS.sub("", head)
     first = clean[:1]
     if not (first == "[" or first.isdecimal()):
         return None
@@ -104,8 +108,8 @@ def read_line(line: str) -> Line | None:
     hour, minute, second = int(match["h"]), int(match["min"]), int(match["sec"]) if match["sec"] else None
     if hour > 24 or minute > 59 or (second or 0) > 59:
         return None
-    written = match["before"] or ""
-    before, after = _bare(written), _bare(match["after"] or "")
+    written, behind = match["before"] or "", match["after"] or ""
+    before, after = _bare(written) if written else "", _bare(behind) if behind else ""
     word = after or before
     if before and before not in _JOINERS and before not in _AM | _PM | _NOON and after:
         return None  # two words that nobody knows: a sentence with numbers in it
@@ -122,12 +126,13 @@ def read_line(line: str) -> Line | None:
         minute,
         second,
         word,
-        match["after"] or written,
+        behind or written,
         match["open"] is not None,
         line[_behind(head, match.end()) :] if clean is not head else line[match.end() :],
     )
 
 
+@lru_cache(1024)
 def _bare(word: str) -> str:
     return re.sub(rf"{_S}|\.", "", word).casefold()
 
@@ -142,6 +147,7 @@ def _behind(head: str, count: int) -> int:
     return len(head)
 
 
+@lru_cache(4096)
 def _may_be_date(numbers: tuple[int, int, int]) -> bool:
     return any(_date(numbers, order) is not None for order in _ORDERS) or _foreign(numbers)
 
@@ -154,6 +160,7 @@ def _foreign(numbers: tuple[int, int, int]) -> bool:
     return any(1430 <= number <= 1480 for number in numbers)
 
 
+@lru_cache(8192)
 def _date(numbers: tuple[int, int, int], order: Order) -> date | None:
     """The day that is meant, or None. Years of the Thai and the Persian calendar become ours."""
     first, second, third = numbers
@@ -209,7 +216,7 @@ class Calendar:
         hour = _hour(line.hour, line.word)
         if line.word and line.word in (self.morning, self.evening):
             hour = line.hour % 12 + (12 if line.word == self.evening else 0)
-        return datetime.combine(day, time(hour, line.minute, line.second or 0)).isoformat()
+        return f"{day}T{hour:02}:{line.minute:02}:{line.second or 0:02}"
 
 
 def _any_date(numbers: tuple[int, int, int]) -> date | None:

@@ -24,6 +24,7 @@ from palace_pipeline.exports.whatsapp_words import (
 from palace_pipeline.model import Attachment, Kind
 
 _NOTICE = "notice of WhatsApp"
+_LONGEST_OWN = 160
 _IN_ANGLES = re.compile(r"<([^<>\n]{3,80})>")
 _EDITED_END = re.compile(r"\s*(\u200e?)<([^<>\n]{3,60})>\s*\Z")
 _FILE_END = re.compile(r"\s*(\u200e?)<([^<>:：\n]{2,30}?) ?[:：] ?([^<>\n]+\.\w{1,8})>\s*\Z")
@@ -57,7 +58,9 @@ def speaks_english(text: str) -> bool:
 
 def read_body(raw: str, *, marked: bool = True) -> Said:
     """The text behind the speaker's name, all its lines. `marked`: U+200E at its start tells WhatsApp's own words."""
-    text, edited = _without_edited(raw.strip())
+    if len(raw) > _LONGEST_OWN and LRM not in raw and "<" not in raw and "(" not in raw:
+        return Said(raw.strip())  # most of a chat's text; WhatsApp's own words are short or marked
+    text, edited = _without_edited(raw.strip()) if ">" in raw else (raw.strip(), False)
     own = text.startswith(LRM)
     bare = text.strip(MARKS + " \n")
     if not bare:
@@ -95,14 +98,14 @@ def _with_files(text: str, files: list[Attachment]) -> Said:
 
 def _attached(text: str) -> Said | None:
     """A file that was exported: `<attached: 00000012-PHOTO-….jpg>` at the end, or `IMG-….jpg (file attached)` first."""
-    match = _FILE_END.search(text, max(0, len(text) - 400))
+    match = _FILE_END.search(text, max(0, len(text) - 400)) if text.endswith(">") else None
     if match is not None and (match[1] or _OWN_NAME.match(match[3]) or says_attached(match[2])):
         caption = text[: match.start()]
         if " • " in caption and LRM in caption:
             caption = ""  # `report.pdf • 3 pages`, which iOS writes before a document
         return _with_files(_unmarked(caption), [_file(match[3])])
     first, _, rest = text.partition("\n")
-    match = _FILE_LINE.fullmatch(first.rstrip())
+    match = _FILE_LINE.fullmatch(first.rstrip()) if first.rstrip().endswith(")") else None
     if match is not None and (says_attached(match[3]) or (match[1] and _OWN_NAME.match(match[2]))):
         name = match[2].strip(MARKS)
         return _with_files("" if rest.strip() == name else _unmarked(rest), [_file(name)])
@@ -112,7 +115,7 @@ def _attached(text: str) -> Said | None:
 def _left_out(text: str, *, own: bool) -> Said | None:
     """Media that were not exported: `<Media omitted>` (what follows is its name or caption), `image omitted`."""
     first, _, rest = text.strip(MARKS + " ").partition("\n")
-    angles = _IN_ANGLES.fullmatch(first.strip(MARKS + " "))
+    angles = _IN_ANGLES.fullmatch(first.strip(MARKS + " ")) if "<" in first else None
     if angles is not None and (kind := media_kind(angles[1])) is not None:
         name = rest.strip()
         if name and _FILE_NAME.fullmatch(name):
@@ -121,6 +124,8 @@ def _left_out(text: str, *, own: bool) -> Said | None:
     before, mark, phrase = text.rpartition(LRM)
     if not mark:
         before, phrase = "", text
+        if not own and "omitted" not in text:
+            return None
     kind = None if "\n" in phrase.strip() else media_kind(phrase.strip(MARKS + " "))
     if kind is None or (kind == "media" and not is_english(f"<{phrase.strip()}>")):
         return None
