@@ -5,12 +5,11 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
+from assets.days import OWNERS
 from assets.running import Materialized, batch_of, told
 from palace_pipeline.ingest import ingest
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.store.receipts import write_receipt
-
-OWNERS = ["team:palace"]
 
 
 class ExportsConfig(dg.Config):

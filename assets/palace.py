@@ -2,13 +2,11 @@
 
 import dagster as dg
 
-from assets.exports import OWNERS
+from assets.days import day_asset
 from assets.running import Materialized, result, run_stage
 from assets.transcripts import redacted_transcripts
 from palace_pipeline.chunking import CHUNK_RECIPE
-from palace_pipeline.metadata import lineage, table_schema
 from palace_pipeline.model import CHUNKS, DRAWERS, MESSAGES, VECTORS
-from palace_pipeline.partitions import DAYS, SINGLE_RUN
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.rooms.classifier import ROOMS_RECIPE
 from palace_pipeline.stages.chunk import chunk
@@ -19,18 +17,13 @@ from palace_pipeline.stages.recipes import VECTORS_RECIPE
 from palace_pipeline.transcripts.page import PAGE_RECIPE
 
 
-@dg.asset(
+@day_asset(
     deps=[redacted_transcripts],
-    partitions_def=DAYS,
-    backfill_policy=SINGLE_RUN,
-    group_name="palace",
+    group="palace",
     kinds={"python", "parquet"},
-    owners=OWNERS,
-    code_version=CHUNK_RECIPE,
-    metadata={
-        "dagster/column_schema": table_schema(CHUNKS),
-        "dagster/column_lineage": lineage(CHUNKS, {"redacted_transcripts": MESSAGES}),
-    },
+    recipe=CHUNK_RECIPE,
+    columns=CHUNKS,
+    columns_from={"redacted_transcripts": MESSAGES},
     description=(
         "Units for the index: one question with its answer, measured in the embedding model's tokens. A long answer goes "
         "on in further chunks that know their question. Every word is in exactly one chunk."
@@ -43,18 +36,13 @@ def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -
     return result(context, home, "redacted_chunks", span, counts)
 
 
-@dg.asset(
+@day_asset(
     deps=[redacted_chunks],
-    partitions_def=DAYS,
-    backfill_policy=SINGLE_RUN,
-    group_name="palace",
+    group="palace",
     kinds={"python", "parquet", "onnx"},
-    owners=OWNERS,
-    code_version=ROOMS_RECIPE,
-    metadata={
-        "dagster/column_schema": table_schema(DRAWERS),
-        "dagster/column_lineage": lineage(DRAWERS, {"redacted_chunks": CHUNKS}),
-    },
+    recipe=ROOMS_RECIPE,
+    columns=DRAWERS,
+    columns_from={"redacted_chunks": CHUNKS},
     description="Every chunk of talk filed: wing (project, channel), hall (kind of memory), room (topic), with a confidence.",
 )
 def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
@@ -64,15 +52,12 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
     return result(context, home, "drawers", span, counts)
 
 
-@dg.asset(
+@day_asset(
     deps=[redacted_transcripts, drawers],
-    partitions_def=DAYS,
-    backfill_policy=SINGLE_RUN,
-    group_name="palace",
+    group="palace",
     kinds={"markdown"},
-    owners=OWNERS,
-    code_version=PAGE_RECIPE,
-    check_specs=[
+    recipe=PAGE_RECIPE,
+    checks=[
         dg.AssetCheckSpec(
             "nothing_is_found_again",
             asset="conversation_pages",
@@ -104,19 +89,14 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
     )
 
 
-@dg.asset(
+@day_asset(
     deps=[drawers, conversation_pages],
-    partitions_def=DAYS,
-    backfill_policy=SINGLE_RUN,
-    group_name="palace",
+    group="palace",
     kinds={"chroma", "tantivy", "parquet"},
-    owners=OWNERS,
-    code_version=VECTORS_RECIPE,
-    metadata={
-        "dagster/column_schema": table_schema(VECTORS),
-        "dagster/column_lineage": lineage(VECTORS, {"drawers": DRAWERS, "redacted_chunks": CHUNKS}),
-    },
-    check_specs=[
+    recipe=VECTORS_RECIPE,
+    columns=VECTORS,
+    columns_from={"drawers": DRAWERS, "redacted_chunks": CHUNKS},
+    checks=[
         dg.AssetCheckSpec(
             "index_holds_every_drawer",
             asset="drawer_embeddings",

@@ -2,10 +2,9 @@
 
 import dagster as dg
 
-from assets.exports import OWNERS
+from assets.days import OWNERS, day_asset
 from assets.palace import conversation_pages, drawer_embeddings
 from assets.running import Materialized, batch_of, run_stage, told
-from palace_pipeline.partitions import DAYS, SINGLE_RUN
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.audit import audit
 from palace_pipeline.stages.publish import publish_exports, publish_tables
@@ -14,15 +13,12 @@ from palace_pipeline.store.receipts import write_receipt
 from palace_pipeline.trends import plots_as_markdown
 
 
-@dg.asset(
+@day_asset(
     deps=[drawer_embeddings, conversation_pages],
-    partitions_def=DAYS,
-    backfill_policy=SINGLE_RUN,
-    group_name="tables",
+    group="tables",
     kinds={"duckdb"},
-    owners=OWNERS,
-    code_version=TABLES_RECIPE,
-    check_specs=[
+    recipe=TABLES_RECIPE,
+    checks=[
         dg.AssetCheckSpec(
             "counts_add_up",
             asset="palace_tables",

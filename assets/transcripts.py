@@ -2,11 +2,10 @@
 
 import dagster as dg
 
-from assets.exports import OWNERS, raw_exports
+from assets.days import day_asset
+from assets.exports import raw_exports
 from assets.running import Materialized, result, run_stage
-from palace_pipeline.metadata import lineage, table_schema
 from palace_pipeline.model import MESSAGES
-from palace_pipeline.partitions import DAYS, SINGLE_RUN
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.normalize import normalize
@@ -14,15 +13,12 @@ from palace_pipeline.stages.redact import redact
 from palace_pipeline.transcripts.merge import MERGE_RECIPE
 
 
-@dg.asset(
+@day_asset(
     deps=[raw_exports],
-    partitions_def=DAYS,
-    backfill_policy=SINGLE_RUN,
-    group_name="transcripts",
+    group="transcripts",
     kinds={"python", "parquet"},
-    owners=OWNERS,
-    code_version=MERGE_RECIPE,
-    metadata={"dagster/column_schema": table_schema(MESSAGES)},
+    recipe=MERGE_RECIPE,
+    columns=MESSAGES,
     description=(
         "One canonical transcript per conversation, merged from every form in which any export shows it. A re-export "
         "that grew updates it; an older or poorer one never shrinks it. Message rows in `lake/raw` (unredacted, 0700)."
@@ -35,18 +31,13 @@ def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceReso
     return result(context, home, "normalized_transcripts", span, counts)
 
 
-@dg.asset(
+@day_asset(
     deps=[normalized_transcripts],
-    partitions_def=DAYS,
-    backfill_policy=SINGLE_RUN,
-    group_name="transcripts",
+    group="transcripts",
     kinds={"python", "parquet"},
-    owners=OWNERS,
-    code_version=ENGINE_RECIPE,
-    metadata={
-        "dagster/column_schema": table_schema(MESSAGES),
-        "dagster/column_lineage": lineage(MESSAGES, {"normalized_transcripts": MESSAGES}),
-    },
+    recipe=ENGINE_RECIPE,
+    columns=MESSAGES,
+    columns_from={"normalized_transcripts": MESSAGES},
     description=(
         "Secrets and personal data out, a whole conversation at a time; what cannot be processed is withheld. What is "
         "about to be published is scanned again: a conversation with a hit is withheld whole and counted."
