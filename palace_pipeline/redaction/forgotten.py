@@ -6,16 +6,26 @@ could be the value, in time linear in the text; the proof (an HMAC) decides.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
+import json
+import urllib.parse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 SHORTEST = 4
 """Characters: a shorter value would tear holes into ordinary words."""
+SHORTEST_ENCODED = 8
+"""Characters of base64: shorter ones come by chance in long runs of it."""
+BLOCK = 1 << 20
+"""Characters looked at once: a place costs some 40 bytes while it is looked at."""
+KIND = "purged"
+MASK = f"[REDACTED:{KIND}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ def forget(value: str, key: bytes) -> Forgotten:
 
 
 def find(text: str, values: Iterable[Forgotten], key: bytes) -> Iterator[tuple[int, int]]:
-    """Places [start, end) of forgotten values in a text, by length and place; they may overlap.
+    """Places [start, end) of forgotten values in a text, by length and place (block by block); they may overlap.
 
     A window that starts at i has the sum of code * base**j over its places j; divided by base**i (a shift of the
     equation, since all is modulo 2**64) that is the value's own sum.
@@ -49,17 +59,56 @@ def find(text: str, values: Iterable[Forgotten], key: bytes) -> Iterator[tuple[i
             groups.setdefault(value.length, []).append(value)
     if not groups:
         return
+    reach = max(groups) - 1
+    for at in range(0, len(text), BLOCK):
+        for start, end in _in_block(text[at : at + BLOCK + reach], groups, key):
+            if start < BLOCK:  # what begins later is the next block's
+                yield at + start, at + end
+
+
+def _in_block(text: str, groups: dict[int, list[Forgotten]], key: bytes) -> Iterator[tuple[int, int]]:
     codes = _codes(text)
     powers = _powers(len(codes), key)
     with np.errstate(over="ignore"):
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(codes * powers, dtype=np.uint64)])
-        for length, group in sorted(groups.items()):
+    for length, group in sorted(groups.items()):
+        with np.errstate(over="ignore"):
             windows = sums[length:] - sums[:-length]
-            for value in group:
+        for value in group:
+            with np.errstate(over="ignore"):
                 places = np.flatnonzero(windows == np.uint64(value.rolling) * powers[: len(windows)])
-                for start in places.tolist():
-                    if hmac.compare_digest(_proof(text[start : start + length], key), value.proof):
-                        yield start, start + length
+            for start in places.tolist():
+                if hmac.compare_digest(_proof(text[start : start + length], key), value.proof):
+                    yield start, start + length
+
+
+def masked(text: str, values: Iterable[Forgotten], key: bytes, mask: str = MASK) -> str:
+    """The text with `mask` in the place of every forgotten value; places that overlap get one."""
+    parts: list[str] = []
+    at = 0
+    for start, end in sorted(find(text, values, key)):
+        if start >= at:
+            parts += (text[at:start], mask)
+        at = max(at, end)
+    return "".join([*parts, text[at:]]) if parts else text
+
+
+def forms(value: str) -> list[str]:
+    """A value and the ways in which data writes it: escaped for JSON, in a URL, in base64 (its inner characters).
+
+    Without those that are too short to be told from chance.
+    """
+    escaped = json.dumps(value)[1:-1]
+    quoted = urllib.parse.quote(value, safe="", errors="surrogatepass")
+    found = [value, escaped, json.dumps(value, ensure_ascii=False)[1:-1], escaped.replace("/", "\\/")]
+    found += [quoted, quoted.lower() if "%" in quoted else quoted, quoted.replace("%20", "+")]
+    data = value.encode("utf-8", "surrogatepass")
+    for lead in range(3):
+        # The first and last characters also depend on what stands beside the value.
+        inner = base64.b64encode(b"\0" * lead + data).rstrip(b"=")[(0, 2, 3)[lead] : ((lead + len(data)) * 8) // 6]
+        if len(inner) >= SHORTEST_ENCODED:
+            found += [inner.decode(), inner.decode().replace("+", "-").replace("/", "_")]
+    return list(dict.fromkeys(form for form in found if len(form) >= SHORTEST))
 
 
 def _codes(text: str) -> NDArray[np.uint64]:
@@ -68,6 +117,11 @@ def _codes(text: str) -> NDArray[np.uint64]:
 
 def _powers(count: int, key: bytes) -> NDArray[np.uint64]:
     """base**0 … base**(count-1) modulo 2**64; the base is odd, and secret with the key."""
+    return _all_powers(1 << count.bit_length(), key)[:count]
+
+
+@lru_cache(4)
+def _all_powers(count: int, key: bytes) -> NDArray[np.uint64]:
     base = np.uint64(int.from_bytes(hmac.digest(key, b"rolling", hashlib.sha256)[:8], "little") | 1)
     factors = np.full(count, base, np.uint64)
     factors[:1] = 1

@@ -16,11 +16,12 @@ import orjson
 import zstandard
 
 from palace_pipeline.model import Skip, short_hash
+from palace_pipeline.redaction.forgotten import Forgotten
 from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.quiet import open_quietly, state_of
 
 Key = tuple[str, str]
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 4
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -73,7 +74,7 @@ CREATE INDEX IF NOT EXISTS file_elements_element ON file_elements (element);
 CREATE TABLE IF NOT EXISTS sightings (
   provider TEXT NOT NULL, conversation_id TEXT NOT NULL, record TEXT NOT NULL, path TEXT NOT NULL, member TEXT NOT NULL,
   sha256 TEXT NOT NULL, seen_day TEXT NOT NULL, earliest TEXT, undated_reason TEXT, created TEXT, updated_at TEXT,
-  messages INTEGER NOT NULL, message_index BLOB NOT NULL, superseded INTEGER NOT NULL DEFAULT 0,
+  messages INTEGER NOT NULL, message_index BLOB NOT NULL, superseded INTEGER NOT NULL DEFAULT 0, forked_from TEXT,
   PRIMARY KEY (provider, conversation_id, record)
 ) WITHOUT ROWID;
 
@@ -104,6 +105,12 @@ CREATE TABLE IF NOT EXISTS secret_candidates (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS secret_candidates_key ON secret_candidates (provider, conversation_id);
 
+-- What the user purged, known by keyed hashes only: it is not taken in again. `vault` 1: nor are the raw bytes.
+CREATE TABLE IF NOT EXISTS tombstones (hash BLOB PRIMARY KEY, vault INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS forgotten (
+  proof BLOB PRIMARY KEY, length INTEGER NOT NULL, rolling BLOB NOT NULL, vault INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- Days that lost a conversation to another day: their partitions have to be shown anew.
 CREATE TABLE IF NOT EXISTS left_days (day TEXT PRIMARY KEY) WITHOUT ROWID;
 
@@ -114,7 +121,15 @@ CREATE TABLE IF NOT EXISTS stage_log (
 CREATE INDEX IF NOT EXISTS stage_log_batch ON stage_log (batch);
 """
 
-_UPGRADES = {1: "ALTER TABLE unknown_names ADD COLUMN format TEXT"}
+_UPGRADES = {
+    1: ("ALTER TABLE unknown_names ADD COLUMN format TEXT",),
+    2: ("ALTER TABLE sightings ADD COLUMN forked_from TEXT",),
+    3: (
+        "CREATE TABLE IF NOT EXISTS tombstones (hash BLOB PRIMARY KEY, vault INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS forgotten (proof BLOB PRIMARY KEY, length INTEGER NOT NULL, rolling BLOB NOT NULL, "
+        "vault INTEGER NOT NULL) WITHOUT ROWID",
+    ),
+}
 """From a version to the next one. What a table does not know yet is null until its file is read again."""
 
 
@@ -148,6 +163,8 @@ class Ledger:
         self.db.row_factory = sqlite3.Row
         self.db.execute("PRAGMA journal_mode=WAL")
         self.db.execute("PRAGMA synchronous=NORMAL")
+        # The name of a page holds words of its title: what is deleted here is overwritten too.
+        self.db.execute("PRAGMA secure_delete=ON")
         self._bring_up_to_date(str(path))
 
     @classmethod
@@ -186,7 +203,8 @@ class Ledger:
             with self.transaction():
                 # Another process may have done it while this one waited.
                 for step in range(self.db.execute("PRAGMA user_version").fetchone()[0], SCHEMA_VERSION):
-                    self.db.execute(_UPGRADES[step])
+                    for statement in _UPGRADES[step]:
+                        self.db.execute(statement)
                 self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def close(self) -> None:
@@ -261,6 +279,33 @@ class Ledger:
             self.write_many(
                 sql, ((made_from, out, *key) if has_out else (made_from, *key) for key, made_from, out in built)
             )
+
+    # --- what was purged ----------------------------------------------------------------------------------------------
+
+    def tombstones(self) -> dict[bytes, bool]:
+        """Keyed hashes of purged conversations; True if their raw bytes are not to be kept either."""
+        return {row["hash"]: bool(row["vault"]) for row in self.rows("SELECT hash, vault FROM tombstones")}
+
+    def forgotten(self, *, vault: bool = False) -> tuple[Forgotten, ...]:
+        """Values that were purged; with `vault` only those whose raw bytes are not to be kept either."""
+        rows = self.rows("SELECT * FROM forgotten WHERE vault >= ? ORDER BY proof", (int(vault),))
+        return tuple(Forgotten(row["length"], int.from_bytes(row["rolling"], "big"), row["proof"]) for row in rows)
+
+    def forget(self, values: Iterable[Forgotten], *, vault: bool) -> None:
+        """Note values that were purged. What was to go from the vault too stays so."""
+        self.write_many(
+            "INSERT INTO forgotten (proof, length, rolling, vault) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (proof) DO UPDATE SET vault = max(vault, excluded.vault)",
+            ((value.proof, value.length, value.rolling.to_bytes(8, "big"), int(vault)) for value in values),
+        )
+
+    def bury(self, hashes: Iterable[bytes], *, vault: bool) -> None:
+        """Note conversations that were purged."""
+        self.write_many(
+            "INSERT INTO tombstones (hash, vault) VALUES (?, ?) "
+            "ON CONFLICT (hash) DO UPDATE SET vault = max(vault, excluded.vault)",
+            ((one, int(vault)) for one in hashes),
+        )
 
     # --- log ----------------------------------------------------------------------------------------------------------
 
