@@ -45,7 +45,9 @@ def identify(member: Member, report: Report, scratch: Path | None = None) -> tup
         report.skip("part of the database beside it", expected=True, unit="file")
         return None
     if names.is_sidecar(path):
-        report.skip("side file without chats", expected=True, unit="file")
+        alone = path.endswith("/updates.jsonl") and member.near("chat_history.jsonl") is None
+        reason = "log of a session whose chat is not beside it" if alone else "side file without chats"
+        report.skip(reason, expected=not alone, unit="file")
         return None
     if names.is_asset(path):
         report.skip("asset beside the chats", expected=True, unit="file")

@@ -416,7 +416,7 @@ def test_any_type_anywhere_costs_at_most_its_chat(tmp_path, changes):
                 break
             at = at.get(key) if isinstance(at, dict) else at[key] if key < len(at) else None
         if isinstance(at, dict) or (isinstance(at, list) and isinstance(path[-1], int) and path[-1] < len(at)):
-            at[path[-1]] = value
+            at[path[-1]] = copy.deepcopy(value)
     clean = {key: value.encode("utf-8", "replace") if isinstance(value, str) else value for key, value in store.items()}
     (tmp_path / "state.vscdb").unlink(missing_ok=True)
     found, _ = read(cursor(tmp_path / "state.vscdb", clean))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.detect import head_of
+from palace_pipeline.exports.engine import identify
 from palace_pipeline.exports.grok_build import READER
 from palace_pipeline.exports.grok_updates import read_log
 from palace_pipeline.exports.registry import READERS
@@ -295,6 +296,14 @@ def test_tool_rows_alone_are_no_conversation_and_damage_is_counted():
     }
     assert dict(report.unknown) == {"record type:novel": 1}
     assert [m.text for m in found.messages if m.hidden_reason == "unknown record"] == ["new"]
+
+
+def test_a_log_whose_chat_is_gone_is_named():
+    log = {f"{FOLDER}/updates.jsonl": lines(update("agent_message_chunk", "x", 1)).encode()}
+    for files, expected in ((log, False), ({**log, f"{FOLDER}/chat_history.jsonl": b"{}"}, True)):
+        report = Report("x")
+        assert identify(MemoryMember(files, f"{FOLDER}/updates.jsonl"), report) is None
+        assert [skip.expected for skip in report.skips] == [expected]
 
 
 SAMPLE = [
