@@ -1,6 +1,7 @@
 """Formats that change: what the ledger, the receipt and the lists say of it, and that no value gets in."""
 
 import json
+import re
 import secrets
 import sqlite3
 from pathlib import Path
@@ -13,7 +14,7 @@ from palace_pipeline.ingest import Ingested, ingest
 from palace_pipeline.ingest.by_format import by_format, drifted, unread
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
-from palace_pipeline.store.ledger import SCHEMA_VERSION, Ledger
+from palace_pipeline.store.ledger import _UPGRADES, SCHEMA_VERSION, Ledger
 from tests.ingest.exports_for_tests import START, chat, export
 
 
@@ -182,7 +183,8 @@ def test_a_ledger_of_the_version_before_is_brought_up_to_date(home: Home, tmp_pa
     look(home, tmp_path / "in")
     path = home.path / "ledger.sqlite"
     old = sqlite3.connect(path)
-    old.execute("ALTER TABLE unknown_names DROP COLUMN format")
+    for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", str(_UPGRADES)):
+        old.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     old.execute("PRAGMA user_version = 1")
     old.commit()
     old.close()
