@@ -32,7 +32,7 @@ def parse_path(path: Path, settings: Settings | None = None) -> dict[str, Any]:
     merged = {key: merge(seen) for key, seen in sightings.items()}
     ids = {key: {message.message_id for message in c.messages} for key, c in merged.items()}
     forks = {key: (c.provider, c.forked_from) for key, c in merged.items() if c.forked_from}
-    old = superseded(ids, forks)
+    old = superseded({key: len(found) for key, found in ids.items()}, ids.__getitem__, forks)
     return {
         "conversations": [
             _shown(conversation, _zone(path, conversation, settings))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from sqlite3 import Row
 
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, from_record, message_hash, to_record
 from palace_pipeline.store.ledger import Key, Ledger, input_fingerprint, pack_index, unpack_index
 from palace_pipeline.store.vault import Vault, content_hash
 from palace_pipeline.transcripts.day import day_of
-from palace_pipeline.transcripts.merge import merge
+from palace_pipeline.transcripts.merge import family, merge, superseded
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class News:
 def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where: Where) -> News:
     """Keep a record and note the sighting; without a vault (dry run) only the ledger learns of it."""
     data = to_record(conversation)
-    record = vault.put_record(data) if vault is not None else content_hash(data)
+    record = content_hash(data)
     key = conversation.key
     known = ledger.one(
         "SELECT messages, superseded FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?",
@@ -50,6 +52,8 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     )
     if known is not None and not (known["superseded"] and conversation.provider in DOCUMENT_PROVIDERS):
         return News(record, known["messages"], False, 0, 0)
+    if vault is not None:
+        vault.put_record(data)
     index = {message.message_id: message_hash(message) for message in conversation.messages}
     row = ledger.conversation(key)
     before = unpack_index(row["message_index"]) if row is not None else {}
@@ -66,7 +70,8 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     day = min(hint.day, where.today) if hint.day else None
     ledger.write(
         "INSERT OR REPLACE INTO sightings (provider, conversation_id, record, path, member, sha256, seen_day, earliest, "
-        "undated_reason, created, updated_at, messages, message_index) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "undated_reason, created, updated_at, messages, message_index, forked_from) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *key,
             record,
@@ -80,27 +85,20 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             updated_at,
             len(index),
             pack_index(index),
+            conversation.forked_from,
         ),
     )
     merged = {**before, **{name: index[name] for name in added | changed}}
     if row is None:
         ledger.write(
             "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages, "
-            "message_index, forked_from) VALUES (?, ?, ?, 0, ?, '', ?, ?, ?)",
-            (
-                *key,
-                where.today.isoformat(),
-                where.today.isoformat(),
-                len(merged),
-                pack_index(merged),
-                conversation.forked_from,
-            ),
+            "message_index) VALUES (?, ?, ?, 0, ?, '', ?, ?)",
+            (*key, where.today.isoformat(), where.today.isoformat(), len(merged), pack_index(merged)),
         )
-    elif added or changed or conversation.forked_from:
+    elif added or changed:
         ledger.write(
-            "UPDATE conversations SET messages = ?, message_index = ?, forked_from = coalesce(?, forked_from) "
-            "WHERE provider = ? AND conversation_id = ?",
-            (len(merged), pack_index(merged), conversation.forked_from, *key),
+            "UPDATE conversations SET messages = ?, message_index = ? WHERE provider = ? AND conversation_id = ?",
+            (len(merged), pack_index(merged), *key),
         )
     if conversation.provider in DOCUMENT_PROVIDERS:
         # A document has no history of its own: what its file says now is what it says.
@@ -124,21 +122,34 @@ def _updated_at(conversation: Conversation) -> str | None:
 def _set_aside_contained(
     ledger: Ledger, vault: Vault, key: Key, record: str, conversation: Conversation, index: dict[str, str]
 ) -> None:
-    """Set aside records that the new one holds whole (a log that grew), so that a live session does not pile up.
+    """Set aside records that another one holds whole (a log that grew), so that a live session does not pile up.
 
-    The test is the merge itself: if the new record alone gives the same transcript, the old one adds nothing.
+    The test is the merge itself: if one record alone gives the same transcript, the other adds nothing. It may be the
+    new one (an older export that came later), so what stays does not depend on the order; of two that say the same in
+    different bytes the greater hash stays.
     """
     alone: bytes | None = None
     for old in ledger.sightings(key):
-        if old["record"] == record or not unpack_index(old["message_index"]).items() <= index.items():
+        known = unpack_index(old["message_index"])
+        if old["record"] == record or not (known.items() <= index.items() or index.items() <= known.items()):
             continue
         if alone is None:
             alone = to_record(merge([conversation]))
-        if to_record(merge([conversation, from_record(vault.record(old["record"]))])) == alone:
-            ledger.write(
-                "UPDATE sightings SET superseded = 1 WHERE provider = ? AND conversation_id = ? AND record = ?",
-                (*key, old["record"]),
-            )
+        other = from_record(vault.record(old["record"]))
+        both = to_record(merge([conversation, other]))
+        old_alone = to_record(merge([other]))
+        if both == alone and (both != old_alone or record > old["record"]):
+            aside = old["record"]
+        elif both == old_alone:
+            aside = record
+        else:
+            continue
+        ledger.write(
+            "UPDATE sightings SET superseded = 1 WHERE provider = ? AND conversation_id = ? AND record = ?",
+            (*key, aside),
+        )
+        if aside == record:
+            return
 
 
 def drop_contained_records(ledger: Ledger, vault: Vault) -> None:
@@ -197,7 +208,7 @@ def settle(ledger: Ledger, key: Key) -> None:
     if row is None:
         return
     seen = ledger.rows(
-        "SELECT record, earliest, created, undated_reason, superseded FROM sightings "
+        "SELECT record, earliest, created, undated_reason, forked_from, superseded FROM sightings "
         "WHERE provider = ? AND conversation_id = ?",
         key,
     )
@@ -208,19 +219,17 @@ def settle(ledger: Ledger, key: Key) -> None:
     reason = (
         None if dated else next((s["undated_reason"] for s in seen if s["undated_reason"]), "no time in the source")
     )
+    # Greatest, as in the merge; what a ledger of an older version noted of the conversation itself stays.
+    forked_from = max((s["forked_from"] for s in seen if s["forked_from"]), default=row["forked_from"])
     if row["built_day"] is not None and row["built_day"] != day:
         ledger.write("INSERT OR IGNORE INTO left_days VALUES (?)", (row["built_day"],))
     ledger.write(
-        "UPDATE conversations SET day = ?, dated = ?, undated_reason = ? WHERE provider = ? AND conversation_id = ?",
-        (day, int(dated), reason, *key),
+        "UPDATE conversations SET day = ?, dated = ?, undated_reason = ?, forked_from = ? "
+        "WHERE provider = ? AND conversation_id = ?",
+        (day, int(dated), reason, forked_from, *key),
     )
     _set_input(ledger, key, day, dated, [s["record"] for s in seen if not s["superseded"]], row["superseded_by"])
-    for child in ledger.rows(
-        "SELECT conversation_id, message_index FROM conversations WHERE provider = ? AND forked_from = ?", key
-    ):
-        _relate(ledger, key, (key[0], child["conversation_id"]))
-    if row["forked_from"]:
-        _relate(ledger, (key[0], row["forked_from"]), key)
+    _relate(ledger, key)
 
 
 def _set_input(ledger: Ledger, key: Key, day: str, dated: bool, live: list[str], superseded_by: str | None) -> None:
@@ -228,18 +237,40 @@ def _set_input(ledger: Ledger, key: Key, day: str, dated: bool, live: list[str],
     ledger.write("UPDATE conversations SET input = ? WHERE provider = ? AND conversation_id = ?", (value, *key))
 
 
-def _relate(ledger: Ledger, parent: Key, child: Key) -> None:
-    """A session that was resumed elsewhere, and of which everything is repeated there, has no transcript of its own."""
-    old, new = ledger.conversation(parent), ledger.conversation(child)
-    if old is None or new is None or new["superseded_by"] == parent[1]:
-        return
-    contained = unpack_index(old["message_index"]).keys() <= unpack_index(new["message_index"]).keys()
-    superseded_by = child[1] if contained else None
-    if old["superseded_by"] not in (None, child[1]) and not contained:
-        return
-    ledger.write(
-        "UPDATE conversations SET superseded_by = ? WHERE provider = ? AND conversation_id = ?",
-        (superseded_by, *parent),
+def _relate(ledger: Ledger, key: Key) -> None:
+    """Which of a conversation and the copies of it have no transcript of their own, by the one rule for that."""
+
+    @cache
+    def head(at: Key) -> Row | None:
+        return ledger.one(f"SELECT {_HEAD} FROM conversations WHERE provider = ? AND conversation_id = ?", at)
+
+    def parent_of(at: Key) -> Key | None:
+        row = head(at)
+        return (at[0], row["forked_from"]) if row is not None and row["forked_from"] else None
+
+    def copies_of(at: Key) -> list[Key]:
+        rows = ledger.rows("SELECT conversation_id FROM conversations WHERE provider = ? AND forked_from = ?", at)
+        return [(at[0], row["conversation_id"]) for row in rows]
+
+    @cache
+    def ids_of(at: Key) -> Set[str]:
+        row = ledger.one("SELECT message_index FROM conversations WHERE provider = ? AND conversation_id = ?", at)
+        return unpack_index(row["message_index"]).keys() if row is not None else set()
+
+    rows = {at: row for at in family(key, parent_of, copies_of) if (row := head(at)) is not None}
+    heirs = superseded(
+        {at: row["messages"] for at, row in rows.items()},
+        ids_of,
+        {at: (at[0], row["forked_from"]) for at, row in rows.items() if row["forked_from"]},
     )
-    live = [s["record"] for s in ledger.sightings(parent)]
-    _set_input(ledger, parent, old["day"], bool(old["dated"]), live, superseded_by)
+    for at, row in rows.items():
+        heir = heirs[at][1] if at in heirs else None
+        if heir != row["superseded_by"]:
+            ledger.write(
+                "UPDATE conversations SET superseded_by = ? WHERE provider = ? AND conversation_id = ?", (heir, *at)
+            )
+            live = [s["record"] for s in ledger.sightings(at)]
+            _set_input(ledger, at, row["day"], bool(row["dated"]), live, heir)
+
+
+_HEAD = "day, dated, messages, forked_from, superseded_by"

@@ -8,7 +8,7 @@ filling in a missing field would change).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -32,7 +32,6 @@ _NEWEST_WINS = (
     "model",
     "project",
     "origin",
-    "forked_from",
     "parent_conversation_id",
     "source_file",
 )
@@ -80,6 +79,8 @@ def merge(records: Sequence[Conversation]) -> Conversation:
         created_at=min((r.created_at for r in records if r.created_at), default=None),
         updated_at=max((r.updated_at for r in records if r.updated_at), default=None),
         local_created=min((r.local_created for r in records if r.local_created), default=None),
+        # Not the newest record's word: the ledger, which holds no records, must come to the same.
+        forked_from=max((r.forked_from for r in records if r.forked_from), default=None),
         **{name: _newest(name, ranked) for name in _NEWEST_WINS},
     )
     newest = max(map(_known_at, records))
@@ -89,32 +90,47 @@ def merge(records: Sequence[Conversation]) -> Conversation:
     return result
 
 
-def superseded(conversations: Mapping[Key, Collection[str]], forked_from: Mapping[Key, Key]) -> dict[Key, Key]:
+def superseded(
+    sizes: Mapping[Key, int], ids_of: Callable[[Key], Set[str]], forked_from: Mapping[Key, Key]
+) -> dict[Key, Key]:
     """Conversations that a resumed copy repeats in full -> that copy (the last of a chain of copies).
 
-    `conversations`: the message ids of each; `forked_from`: a conversation -> the one whose start it repeats.
-    Two branches that both went on keep both; so does a conversation without messages.
+    `sizes`: how many messages each conversation has; `ids_of`: their ids, asked only where the sizes leave a doubt;
+    `forked_from`: a conversation -> the one whose start it repeats. Two branches that both went on keep both; so does a
+    conversation without messages. This is the one rule for `palace parse` and for the ledger; what it says of a
+    conversation depends on its family alone (see `family`).
     """
-    ids = {key: frozenset(value) for key, value in conversations.items()}
-    origins = {key: _ancestors(key, forked_from) for key in ids if key in forked_from}
+    origins = {key: _ancestors(key, forked_from) for key in sizes if key in forked_from}
     copies: dict[Key, list[Key]] = {}
     for copy, ancestors in origins.items():
         for origin in ancestors:
             copies.setdefault(origin, []).append(copy)
     heirs: dict[Key, Key] = {}
     for key, found in copies.items():
-        if not ids.get(key):
+        if not sizes.get(key):
             continue
-        # In a circle of equal copies (each claims to come of the other) the greatest key stays.
-        fit = [
-            copy
-            for copy in found
-            if ids[key] <= ids[copy]
-            and (copy not in origins.get(key, ()) or (len(ids[copy]), copy) > (len(ids[key]), key))
-        ]
-        if fit:
-            heirs[key] = max(fit, key=lambda copy: (len(ids[copy]), len(origins[copy]), copy))
+        by_worth = sorted(((sizes[copy], len(origins[copy]), copy) for copy in found), reverse=True)
+        for size, _, copy in by_worth:
+            # In a circle of equal copies (each claims to come of the other) the greatest key stays.
+            if copy in origins.get(key, ()) and (size, copy) <= (sizes[key], key):
+                continue
+            if size >= sizes[key] and ids_of(key) <= ids_of(copy):
+                heirs[key] = copy
+                break
     return {key: _last(heir, heirs) for key, heir in heirs.items()}
+
+
+def family(key: Key, parent_of: Callable[[Key], Key | None], copies_of: Callable[[Key], Iterable[Key]]) -> set[Key]:
+    """All conversations that are copies of one another, however far, `key` among them; circles are walked once."""
+    found = {key}
+    ahead = [key]
+    while ahead:
+        at = ahead.pop()
+        parent = parent_of(at)
+        near = {*copies_of(at), *([parent] if parent is not None else [])} - found
+        found |= near
+        ahead += near
+    return found
 
 
 def _known_at(record: Conversation) -> datetime:
@@ -236,12 +252,12 @@ def _newest(name: str, ranked: Sequence[tuple[Rank, list[str], Conversation]]) -
 
 def _ancestors(key: Key, forked_from: Mapping[Key, Key]) -> list[Key]:
     """The conversations a copy goes back to, nearest first; a circle is walked once."""
-    found: list[Key] = []
+    found: dict[Key, None] = {}
     at = forked_from.get(key)
     while at is not None and at != key and at not in found:
-        found.append(at)
+        found[at] = None
         at = forked_from.get(at)
-    return found
+    return list(found)
 
 
 def _last(key: Key, heirs: Mapping[Key, Key]) -> Key:

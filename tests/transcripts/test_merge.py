@@ -229,9 +229,9 @@ def key(name: str) -> tuple[str, str]:
 
 
 def heirs(conversations: dict[str, str], forks: dict[str, str]) -> dict[str, str]:
-    found = superseded(
-        {key(name): set(value) for name, value in conversations.items()}, {key(a): key(b) for a, b in forks.items()}
-    )
+    sets = {key(name): set(value) for name, value in conversations.items()}
+    sizes = {name: len(value) for name, value in sets.items()}
+    found = superseded(sizes, sets.__getitem__, {key(a): key(b) for a, b in forks.items()})
     return {old[1]: new[1] for old, new in found.items()}
 
 
