@@ -23,6 +23,7 @@ PROVIDERS = {
     "gemini-cli": {"gemini-cli"},
     "gemini-takeout": {"gemini"},
     "google-ai-studio": {"ai-studio"},
+    "sharegpt": {"sharegpt"},
     "grok-export": {"grok"},
     "deepseek-export": {"deepseek"},
     "mistral-lechat": {"mistral"},
