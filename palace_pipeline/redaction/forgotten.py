@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import urllib.parse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ def forms(value: str) -> list[str]:
     escaped = json.dumps(value)[1:-1]
     quoted = urllib.parse.quote(value, safe="", errors="surrogatepass")
     found = [value, escaped, json.dumps(value, ensure_ascii=False)[1:-1], escaped.replace("/", "\\/")]
-    found += [quoted, quoted.lower() if "%" in quoted else quoted, quoted.replace("%20", "+")]
+    found += [quoted, re.sub("%..", lambda two: two[0].lower(), quoted), quoted.replace("%20", "+")]
     data = value.encode("utf-8", "surrogatepass")
     for lead in range(3):
         # The first and last characters also depend on what stands beside the value.

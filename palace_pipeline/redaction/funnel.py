@@ -14,9 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
 from palace_pipeline.redaction.engine import Engine, RuleEngine, Span, WorkLimit
+from palace_pipeline.redaction.forgotten import KIND as PURGED
+from palace_pipeline.redaction.forgotten import Forgotten, find
 from palace_pipeline.redaction.recipe import redaction_recipe
 from palace_pipeline.redaction.remember import hashes, remembered
 from palace_pipeline.redaction.verdicts import looks_random
+from palace_pipeline.redaction.views import flat, views_of
 from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.settings import RedactionSettings
 
@@ -72,19 +75,27 @@ class Leak:
 class Funnel:
     """Built once from the settings and the home's key (any bytes; it keys fingerprints and correlated masks).
 
-    Raises ValueError when a file of known values cannot be read: going on without it would let its values through.
+    `forgotten`: values that the user purged. Raises ValueError when a file of known values cannot be read: going on
+    without it would let its values through.
     """
 
-    def __init__(self, settings: RedactionSettings, key: bytes, engine: Engine | None = None) -> None:
+    def __init__(
+        self,
+        settings: RedactionSettings,
+        key: bytes,
+        engine: Engine | None = None,
+        forgotten: tuple[Forgotten, ...] = (),
+    ) -> None:
         self._engine: Engine = engine or RuleEngine(settings)
         self._key = key
         self._correlate = settings.correlate
         self._pseudonyms = settings.pseudonyms
         self._remember = settings.remember
-        kinds = "|".join(sorted(map(re.escape, self._engine.kinds), key=len, reverse=True))
+        self._forgotten = forgotten
+        kinds = "|".join(sorted(map(re.escape, self._engine.kinds | {PURGED}), key=len, reverse=True))
         own = rf"REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}}|(?:PERSON|PROJECT)_\d{{1,9}}"
         self._mask = re.compile(rf"\[(?:{own})\]")
-        self._recipe = f"{self._engine.version}/{redaction_recipe(settings, key)}"
+        self._recipe = f"{self._engine.version}/{redaction_recipe(settings, key, forgotten)}"
 
     @property
     def recipe(self) -> str:
@@ -188,7 +199,23 @@ class Funnel:
                 for i in fine:
                     found[i] = _reason(error)
         rest = iter(found)
-        return ["too-long" if bad else next(rest) for bad in too_long]
+        every = ["too-long" if bad else next(rest) for bad in too_long]
+        return self._with_forgotten(texts, every) if self._forgotten else every
+
+    def _with_forgotten(self, texts: list[str], found: list[list[Span] | str]) -> list[list[Span] | str]:
+        """What was found, and the values that the user purged: in the texts and in their views."""
+        out: list[list[Span] | str] = []
+        for text, spans in zip(texts, found, strict=True):
+            if not isinstance(spans, str):
+                try:
+                    places = list(find(text, self._forgotten, self._key))
+                    for view in views_of(text, flat(text)):
+                        places += (view.source(*place) for place in find(view.text, self._forgotten, self._key))
+                    spans = [*spans, *(Span(*place, PURGED, PURGED, "known", 1.0) for place in places)]
+                except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
+                    spans = _reason(error)
+            out.append(spans)
+        return out
 
     def _scan_alone(self, text: str) -> list[Span] | str:
         try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 
+from palace_pipeline.redaction.forgotten import Forgotten
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.settings import RedactionSettings
 
@@ -28,8 +30,8 @@ ENGINE_RECIPE = f"{CODE}.{_digest()}"
 """Code, rules and word lists; the user's own settings come on top (`redaction_recipe`)."""
 
 
-def redaction_recipe(settings: RedactionSettings, key: bytes) -> str:
-    """Recipe of the stage; a hash under the home's key stands for the user's patterns and values.
+def redaction_recipe(settings: RedactionSettings, key: bytes, forgotten: Iterable[Forgotten] = ()) -> str:
+    """Recipe of the stage; a hash under the home's key stands for the user's patterns and values, and what was purged.
 
     Raises ValueError when a file of known values cannot be read.
     """
@@ -46,4 +48,5 @@ def redaction_recipe(settings: RedactionSettings, key: bytes) -> str:
             settings.remember,
         ]
     )
+    said += "".join(sorted(value.proof.hex() for value in forgotten))
     return f"{ENGINE_RECIPE}.{hmac.new(key, said.encode(), hashlib.sha256).hexdigest()[:12]}"

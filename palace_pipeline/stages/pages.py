@@ -31,7 +31,7 @@ def write_pages(job: Job) -> Counts:
     home, lake = job.home, job.home.lake
     with home.ledger() as ledger:
         work = due(ledger, "pages", job.span, job.recipes, force=job.force)
-        funnel = Funnel(home.settings.redaction, home.key()) if work else None
+        funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten()) if work else None
         index = pages.PageIndex(home.path)
         done = 0
         for month, rows in split_by_month(work):

@@ -9,10 +9,12 @@ from palace_pipeline.embedding.convert import NAME
 from palace_pipeline.embedding.convert import RECIPE as CONVERSION
 from palace_pipeline.model import short_hash
 from palace_pipeline.planner import Recipes
+from palace_pipeline.redaction.forgotten import Forgotten
 from palace_pipeline.redaction.recipe import redaction_recipe
 from palace_pipeline.rooms.classifier import ROOMS_RECIPE
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.lexical import RECIPE as LEXICAL
 from palace_pipeline.store.vectors import SCHEMA_VERSION as CHROMA
 from palace_pipeline.store.warehouse_schema import SCHEMA_VERSION as TABLES
@@ -29,7 +31,7 @@ def recipes_of(home: Home) -> Recipes:
     model = model_recipe(settings.embedding)
     return Recipes(
         merge=str(MERGE_RECIPE),
-        redaction=redaction_recipe(settings.redaction, home.key()),
+        redaction=redaction_recipe(settings.redaction, home.key(), forgotten_in(home)),
         chunks=f"{CHUNK_RECIPE}.{model}",
         rooms=f"{ROOMS_RECIPE}.{model}.{_filing(settings)}",
         pages=str(PAGE_RECIPE),
@@ -37,6 +39,17 @@ def recipes_of(home: Home) -> Recipes:
         # The local_* columns are in the display zone.
         tables=f"{TABLES_RECIPE}.{settings.zone}",
     )
+
+
+def forgotten_in(home: Home) -> tuple[Forgotten, ...]:
+    """Values that were purged from a home, and are masked like the user's own."""
+    ledger = Ledger.reading(home.path / "ledger.sqlite")
+    if ledger is None:
+        return ()
+    try:
+        return ledger.forgotten()
+    finally:
+        ledger.close()
 
 
 def model_recipe(settings: EmbeddingSettings) -> str:

@@ -21,7 +21,8 @@ def redact(job: Job) -> Counts:
     lake = job.home.lake
     with job.home.ledger() as ledger:
         work = due(ledger, "redacted", job.span, job.recipes, force=job.force)
-        funnel = Funnel(job.home.settings.redaction, job.home.key()) if work else None
+        forgotten = ledger.forgotten()
+        funnel = Funnel(job.home.settings.redaction, job.home.key(), forgotten=forgotten) if work else None
         remember = job.home.settings.redaction.remember
         done = 0
         for month, rows in split_by_month(work):

@@ -1,0 +1,67 @@
+"""What purging means for a conversation that is read: known by its tombstone, or shown without the purged values."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from palace_pipeline.model import Conversation
+from palace_pipeline.redaction.forgotten import Forgotten, find, masked
+from palace_pipeline.redaction.funnel import conversation_fields, with_fields
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt]))")
+_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def tombstone(provider: str, conversation_id: str, key: bytes) -> bytes:
+    """What a purged conversation is known by, under the archive's key."""
+    named = f"tombstone:{provider}\0{conversation_id}".encode("utf-8", "surrogatepass")
+    return hmac.digest(key, named, hashlib.sha256)[:16]
+
+
+def without_forgotten(conversation: Conversation, values: Sequence[Forgotten], key: bytes) -> Conversation:
+    """The conversation with a mask for every purged value, in its texts and in its id. Ids of messages stay."""
+    texts = dict(conversation_fields(conversation))
+    clean = {name: masked(text, values, key) for name, text in texts.items()}
+    if clean != texts:
+        conversation = with_fields(conversation, clean)
+    conversation_id = masked(conversation.conversation_id, values, key, KIND_IN_NAMES)
+    if conversation_id != conversation.conversation_id:
+        # Two ids that differ in the value alone stay two.
+        mark = tombstone(conversation.provider, conversation.conversation_id, key).hex()[:8]
+        conversation = replace(conversation, conversation_id=f"{conversation_id}-{mark}")
+    return conversation
+
+
+KIND_IN_NAMES = "REDACTED-purged"
+"""The mask where brackets would mean something: ids, tags."""
+
+
+def shows(data: bytes, values: Sequence[Forgotten], key: bytes) -> bool:
+    """Does raw data hold a purged value, as it stands or with the escapes of JSON undone once or twice?"""
+    text = _decoded(data)
+    for _ in range(3):
+        if next(find(text, values, key), None) is not None:
+            return True
+        if "\\" not in text:
+            return False
+        text = _paired(_ESCAPE.sub(_unescaped, text))
+    return False
+
+
+def _decoded(data: bytes) -> str:
+    if data[:4096].count(0) * 3 > len(data[:4096]):
+        return data.decode("utf-16-be" if data[:1] == b"\0" else "utf-16-le", "replace")
+    return data.decode("utf-8", "replace")
+
+
+def _paired(text: str) -> str:
+    """Characters that were escaped as two halves, put together."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else _CONTROL.get(found[2], found[2])
