@@ -97,11 +97,12 @@ def _conversation(value: dict[str, Any], report: Report, place: str) -> Conversa
         if said:
             path = active_path(nodes, max(said, key=lambda id: (nodes[id].time is not None, nodes[id].time or 0)))
     active = set(path)
+    above: dict[str, str | None] = {}
     order = [id for id in path if id in rows] + [id for id in mapping if id in rows and id not in active]
     messages = [rows[id] for id in order]
     for id, message in zip(order, messages, strict=True):
         message.branch_active = id in active
-        message.parent_id = _parent_row(nodes, rows, id)
+        message.parent_id = _parent_row(nodes, rows, id, above)
     derive_ids(messages)
     title = value.get("title")
     title = clean_text(title) if isinstance(title, str) else None
@@ -145,16 +146,19 @@ def _nodes(mapping: dict[str, dict[str, Any]]) -> dict[str, Node]:
     return nodes
 
 
-def _parent_row(nodes: dict[str, Node], rows: dict[str, Message], id: str) -> str | None:
-    """The nearest node above that is a row."""
-    seen = {id}
-    at = nodes[id].parent
-    while at is not None and at in nodes and at not in seen:
-        if at in rows:
-            return rows[at].message_id or at
-        seen.add(at)
+def _parent_row(nodes: dict[str, Node], rows: dict[str, Message], id: str, above: dict[str, str | None]) -> str | None:
+    """The id of the nearest row above a node. `above`: that row's node for nodes that are none, as far as looked for."""
+    passed = {id}
+    at, row = nodes[id].parent, None
+    while at is not None and at in nodes and at not in passed:
+        if at in rows or at in above:
+            row = at if at in rows else above[at]
+            break
+        passed.add(at)
         at = nodes[at].parent
-    return None
+    if at != id:  # what lies on a circle through this node is another thing for others
+        above.update(dict.fromkeys(passed - {id}, row))
+    return None if row is None or row == id else rows[row].message_id or row
 
 
 def _row(id: str, node: dict[str, Any], created: datetime | None, report: Report, place: str) -> Message | None:

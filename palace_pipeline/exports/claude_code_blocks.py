@@ -161,6 +161,8 @@ def blocks_of(content: object) -> Iterator[Record]:
 
 def count_odd(content: object, report: Report) -> None:
     """Count what `blocks_of` passes over, and text blocks whose text is something else."""
+    if isinstance(content, str):
+        return
     blocks = content if isinstance(content, list) else [content]
     odd = sum(
         block is not None

@@ -72,10 +72,12 @@ class Thread:
             return
         rows = Rows(_text(record.get("uuid")), parse_instant(record.get("timestamp")), node.rows)
         add_user_rows(rows, message.get("content"), self._tools, self._report, _why_hidden(record))
-        if any(row.kind == "tool_result" for row in node.rows):
-            node.turn = "result"
-        elif any(row.visible for row in node.rows):
-            node.turn = "prompt"
+        for row in node.rows:
+            if row.kind == "tool_result":
+                node.turn = "result"
+                break
+            if row.visible:
+                node.turn = "prompt"
 
     def add_assistant(self, record: Record, message: Record) -> None:
         """A record of type assistant: one line of an answer."""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from palace_pipeline.exports.agent_log import (
     Record,
@@ -43,6 +43,8 @@ _QUIET_ITEMS = frozenset(
     """.split()  # noqa: SIM905
 )
 _MARKED_UP = re.compile(r"\s*<([A-Za-z][\w-]*)(?:\s[^>]*)?>.*</\1>\s*", re.DOTALL)
+_BLANKS = b" \t\n\v\f\r\x1c\x1d\x1e\x1f"
+"""Blanks as `str.split` knows them."""
 _JSON_OUTPUT_KEYS = {"output", "metadata"}
 
 
@@ -51,7 +53,7 @@ class _Said:
     """A row that one source has given and the other may still repeat."""
 
     row: Message
-    key: str
+    key: str | bytes
     when: datetime | None
     matched: bool = False
 
@@ -67,13 +69,13 @@ class Transcript:
     replaying: bool = False
     model: str | None = None
     own_rows: int = 0
-    _rows: list[Message] = field(default_factory=list[Message])
-    _said: dict[tuple[Source, str, str], deque[_Said]] = field(default_factory=dict[tuple[Source, str, str], Any])
-    _tools: dict[str, str] = field(default_factory=dict[str, str])
-    _turns: list[list[Message]] = field(default_factory=list[list[Message]])
-    _gap_items: list[_Said] = field(default_factory=list[_Said])
+    _rows: list[Message] = field(default_factory=list)
+    _said: dict[tuple[Source, str, str | bytes], deque[_Said]] = field(default_factory=dict)
+    _tools: dict[str, str] = field(default_factory=dict)
+    _turns: list[list[Message]] = field(default_factory=list)
+    _gap_items: list[_Said] = field(default_factory=list)
     _gap_has_event: bool = False
-    _answered: list[Message] = field(default_factory=list[Message])
+    _answered: list[Message] = field(default_factory=list)
     _total: tuple[int, int, int] = (0, 0, 0)
     _unplaced: tuple[int, int, int] = (0, 0, 0)
 
@@ -151,7 +153,7 @@ class Transcript:
         self, source: Source, role: Role, text: str, when: datetime | None, files: list[Attachment]
     ) -> _Said | None:
         """A new row, or None if the other source has said it already."""
-        key = "".join(text.split())
+        key = _without_blanks(text)
         twin = self._twin(source, role, key, when)
         if twin is not None:
             twin.matched = True
@@ -166,7 +168,7 @@ class Transcript:
         self._said.setdefault((source, role, key), deque()).append(said)
         return said
 
-    def _twin(self, source: Source, role: Role, key: str, when: datetime | None) -> _Said | None:
+    def _twin(self, source: Source, role: Role, key: str | bytes, when: datetime | None) -> _Said | None:
         waiting = self._said.pop((_OTHER[source], role, key), None)
         while waiting:
             said = waiting.popleft()
@@ -182,7 +184,7 @@ class Transcript:
         text = text.strip()
         if not text:
             return
-        key = "".join(text.split())
+        key = _without_blanks(text)
         if once is not None and self._twin(once, "system", key, when) is not None:
             return
         row = Message("", "system", text, "system", created_at=when, hidden_reason=reason)
@@ -248,7 +250,7 @@ class Transcript:
             text = text_of(item.get("revised_prompt"))
             files = [inline_file("image/png", item["result"])] if isinstance(item.get("result"), str) else []
         else:
-            arguments = next((item[key] for key in ("arguments", "input", "action") if item.get(key)), None)
+            arguments = item.get("arguments") or item.get("input") or item.get("action") or None
             text = arguments_text(_unpacked(arguments))
         if call:
             self._tools[call] = name
@@ -274,15 +276,17 @@ class Transcript:
         if not isinstance(info, dict):
             return
         total = _usage(info.get("total_token_usage"))
-        used = _usage(info.get("last_token_usage"))
-        if total is not None:
+        if total is None:
+            used = _usage(info.get("last_token_usage"))
+        else:
             before, self._total = self._total, total
             if total == before:
                 return
-            if before != (0, 0, 0) and all(new >= old for new, old in zip(total, before, strict=True)):
-                used = (total[0] - before[0], total[1] - before[1], total[2] - before[2])
-            elif used is None:
-                used = total
+            grown = (total[0] - before[0], total[1] - before[1], total[2] - before[2])
+            if before != (0, 0, 0) and min(grown) >= 0:
+                used = grown
+            else:
+                used = _usage(info.get("last_token_usage")) or total
         if used is None or self.replaying:
             self._answered = []
             return
@@ -311,6 +315,11 @@ class Transcript:
         self._close_gap()
         derive_ids(self._rows)
         return self._rows
+
+
+def _without_blanks(text: str) -> str | bytes:
+    """What is equal for texts that differ in blanks alone."""
+    return text.encode().translate(None, _BLANKS) if text.isascii() else "".join(text.split())
 
 
 def _close(first: datetime | None, second: datetime | None) -> bool:

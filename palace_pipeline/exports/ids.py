@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -15,7 +14,7 @@ def derive_ids(messages: Sequence[Message]) -> None:
     The id is a hash of role, kind, speaker, time and text, and of how often that came before. So the same message of a
     longer export has the same id, and two equal messages of one conversation have two.
     """
-    seen: Counter[str] = Counter()
+    seen: dict[str, int] = {}
     for message in messages:
         base = message.message_id or short_hash(
             message.role,
@@ -24,8 +23,8 @@ def derive_ids(messages: Sequence[Message]) -> None:
             message.created_at.isoformat() if message.created_at else message.local_time or "",
             message.text,
         )
-        seen[base] += 1
-        message.message_id = base if seen[base] == 1 else f"{base}~{seen[base]}"
+        count = seen[base] = seen.get(base, 0) + 1
+        message.message_id = base if count == 1 else f"{base}~{count}"
 
 
 def derive_conversation_id(provider: str, chat_name: str, messages: Sequence[Message]) -> str:

@@ -17,6 +17,8 @@ from typing import BinaryIO, Protocol
 import zstandard
 
 _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_BUFFER = 1 << 17
+"""Lines of logs are longer than the usual 8 KB."""
 _ZSTD_PIECE = 4096
 """Compressed bytes per step: a step may give 32,000 times as much, and that must still fit."""
 
@@ -75,7 +77,7 @@ def open_regular(path: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise MemberError("not a regular file")
-    return os.fdopen(number, "rb")
+    return os.fdopen(number, "rb", _BUFFER)
 
 
 def _why_not_opened(error: OSError) -> str:

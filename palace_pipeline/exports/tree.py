@@ -49,7 +49,8 @@ def newest_leaf(nodes: Mapping[str, Node]) -> str | None:
     something. None only for an empty tree."""
     children = children_of(nodes)
     leaves = [id for id in nodes if not children.get(id)] or list(nodes)  # a cycle has no leaf
-    dated = [(time, number, id) for number, id in enumerate(leaves) if (time := _time(nodes, id)) is not None]
+    times: dict[str, datetime | None] = {}
+    dated = [(time, number, id) for number, id in enumerate(leaves) if (time := _time(nodes, id, times)) is not None]
     if dated:
         return max(dated, key=lambda item: item[:2])[2]
     ends = [_last_end(children, root) for root in nodes if nodes[root].parent not in nodes]
@@ -57,9 +58,19 @@ def newest_leaf(nodes: Mapping[str, Node]) -> str | None:
     return next((id for id in reversed(ends) if any(nodes[x].says for x in _up(nodes, id))), ends[-1] if ends else None)
 
 
-def _time(nodes: Mapping[str, Node], id: str) -> datetime | None:
-    """The time of a leaf: its own, or (for one without) that of the nearest message above it."""
-    return next((time for at in _up(nodes, id) if (time := nodes[at].time) is not None), None)
+def _time(nodes: Mapping[str, Node], id: str, known: dict[str, datetime | None]) -> datetime | None:
+    """The time of a leaf: its own, or (for one without) that of the nearest message above it.
+
+    `known`: what was found for others, so that a thousand leaves at the end of one long line do not cost its square.
+    """
+    passed: list[str] = []
+    time = None
+    for at in _up(nodes, id):
+        if (time := nodes[at].time or known.get(at)) is not None or at in known:
+            break
+        passed.append(at)
+    known.update(dict.fromkeys(passed, time))
+    return time
 
 
 def _last_end(children: Mapping[str, Sequence[str]], root: str) -> str:
@@ -88,10 +99,12 @@ def _line_before(nodes: Mapping[str, Node], taken: set[str]) -> list[str]:
 
 
 def _single_line(children: Mapping[str, Sequence[str]], root: str) -> list[str]:
-    line = [root]
-    while len(below := children.get(line[-1], [])) == 1 and below[0] not in line:
-        line.append(below[0])
-    return line if not below else []
+    line = {root: None}
+    at = root
+    while len(below := children.get(at, [])) == 1 and below[0] not in line:
+        at = below[0]
+        line[at] = None
+    return list(line) if not below else []
 
 
 def left_behind(turns: Sequence[Turn], answers: Sequence[Any], ups: Sequence[int]) -> list[bool]:
