@@ -229,7 +229,7 @@ def rows_of(activity: Activity, report: Report, place: str) -> list[Message]:
 
 
 def _row(activity: Activity, role: Role, text: str, kind: Kind, files: list[Attachment]) -> Message:
-    return Message("", role, text, kind, activity.created_at, activity.local_time, attachment=files)
+    return Message("", role, clean_text(text), kind, activity.created_at, activity.local_time, attachment=files)
 
 
 def _key(activity: Activity, prompt: str) -> str:

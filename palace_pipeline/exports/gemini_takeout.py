@@ -95,12 +95,14 @@ def _activities(member: Member, report: Report) -> Iterator[tuple[str, Activity]
         elif not _is_ours(item):
             others += 1
         else:
-            yield place, _activity(item)
+            yield place, _activity(item, report, place)
     if others:
         report.skip("activity of another product", expected=True, count=others)
 
 
-def _activity(item: Mapping[str, Any]) -> Activity:
+def _activity(item: Mapping[str, Any], report: Report, place: str) -> Activity:
+    if not isinstance(item.get("title"), str | None):
+        report.skip("title that is no text", place, expected=False)
     header = item.get("header")
     when = parse_instant(item.get("time"))
     found = Activity(
@@ -113,7 +115,7 @@ def _activity(item: Mapping[str, Any]) -> Activity:
         found.addresses.append(address)
     if note := _resolved(text_of(item.get("description"))).strip():
         found.notes.append(note)
-    _take_answer(item.get("safeHtmlItem"), found)
+    _take_answer(item.get("safeHtmlItem"), found, report, place)
     in_answer = {file.name for file in found.answer_files}
     for value in (
         *_values(item.get("attachedFiles")),
@@ -136,12 +138,14 @@ def _values(value: object) -> Iterator[str]:
             yield inner
 
 
-def _take_answer(items: object, found: Activity) -> None:
+def _take_answer(items: object, found: Activity, report: Report, place: str) -> None:
     """The answer; of one that was made again all versions, since nothing says which was kept."""
     texts: list[str] = []
     for item in items if isinstance(items, list) else [items]:
         html = item.get("html", item.get("htmlValue")) if isinstance(item, dict) else item
         if not isinstance(html, str):
+            if item:
+                report.skip("answer of an unknown shape", place, expected=False)
             continue
         shown = html_to_text(html)
         if shown.text:

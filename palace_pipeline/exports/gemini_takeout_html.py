@@ -29,6 +29,7 @@ from palace_pipeline.exports.gemini_takeout import take_links
 from palace_pipeline.exports.html_text import BLOCKS, Token, attributes_of, plain_text, render, tokens
 from palace_pipeline.exports.localized_times import WrittenTime, read_localized_time
 from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.exports.text import clean_text
 from palace_pipeline.model import Conversation
 
 MAX_CELL_CHARS = 64 * 1024 * 1024
@@ -51,7 +52,7 @@ class _Line:
 
     @property
     def text(self) -> str:
-        return "".join(text for kind, text, _ in self.tokens if kind == "text").strip()
+        return clean_text("".join(text for kind, text, _ in self.tokens if kind == "text")).strip()
 
 
 @dataclass(slots=True)
