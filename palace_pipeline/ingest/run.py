@@ -24,8 +24,9 @@ from palace_pipeline.exports.registry import READERS
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.ingest.gathered import File, hash_of, hash_of_file, not_there
-from palace_pipeline.ingest.kept import Bounded, Kept, VaultMember, keep_whole, vault_members
+from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
+from palace_pipeline.ingest.purged import PURGED, REMOVED, Purged
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
 from palace_pipeline.ingest.tally import Ingested, Tally
 from palace_pipeline.ingest.zones import localise
@@ -74,7 +75,8 @@ def ingest(
     if found is None:
         found = list(scan(paths if paths is not None else home.settings.folders, home.path))
     if dry_run:
-        return _dry_run(home, found, limit, preview)
+        inbox = Missing(str((home.path / "inbox").absolute()))  # the run that follows will make it
+        return _dry_run(home, [item for item in found if item != inbox], limit, preview)
     with home.ledger() as ledger, home.vault() as vault:
         run = _Run(home, ledger, vault, limit)
         result = run.over(found)
@@ -109,6 +111,7 @@ class _Run:
         self.kept = vault
         """Where members that were kept are read from; in a dry run too, which puts nothing into it."""
         self.tally = Tally()
+        self.purged = Purged.of(home, ledger)
         self._roots: set[Path] | None = None
         vault_folder = home.path / "vault"
         self.scratch = vault_folder if vault_folder.is_dir() else None
@@ -273,9 +276,13 @@ class _Run:
                 read_one(element, member, reader, report)
                 continue
             name = short_hash(reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), *beside, length=40)
-            if not self._link(file, member, element.index, name, report):
-                pieces = self.vault.put_bytes(element.raw) if self.vault is not None else []
+            if isinstance(member, VaultMember) and element.raw == NOTHING_KEPT:
+                report.skip(REMOVED, element.place, expected=True, unit="conversation")
+            elif not self._link(file, member, element.index, name, report):
                 own = Report(report.path)
+                found = read_one(element, member, reader, own)
+                keeps = self.vault is not None and self.purged.keeps(element.raw, {one.key for one in found})
+                pieces = self.vault.put_bytes(element.raw) if self.vault is not None and keeps else []
                 self._store(
                     file,
                     member,
@@ -283,7 +290,7 @@ class _Run:
                     name,
                     reader,
                     pieces,
-                    read_one(element, member, reader, own),
+                    found,
                     own,
                     sha256,
                 )
@@ -293,8 +300,10 @@ class _Run:
     def _read_whole(
         self, file: File, member: Member, reader: WholeReader, head: Any, sha256: str, report: Report
     ) -> None:
-        kept = keep_whole(self.ledger, self.vault, file.path, member, "whole")
-        file.kept.append(kept)
+        keeps = self.purged.keeps_member(member, lambda: read_member(member, reader, head, Report(report.path)))
+        kept = keep_whole(self.ledger, self.vault if keeps else None, file.path, member, "whole")
+        if keeps:
+            file.kept.append(kept)
         beside = [found] if (found := self._beside(member, file.path)) else []
         recipe = self._recipe(reader, file.path)
         name = short_hash(reader.format, recipe, member.path, kept.sha256, *beside, length=40)
@@ -338,9 +347,15 @@ class _Run:
         report: Report,
         sha256: str,
     ) -> None:
-        where = Where(file.path, member.path, sha256, self.home.settings.start, self.today)
+        path, inside = self.purged.clean_name(file.path), self.purged.clean_name(member.path)
+        where = Where(path, inside, sha256, self.home.settings.start, self.today)
         zone = self.home.settings.timezone_of(Path(file.path))
         for conversation in conversations:
+            named = conversation.key
+            conversation = self.purged.clean(conversation)
+            if self.purged.hides(named) or self.purged.hides(conversation.key):
+                report.skip(PURGED, expected=True, unit="conversation")
+                continue
             localise(conversation, zone)
             news = note(self.ledger, self.vault, conversation, where)
             self.ledger.write(
@@ -375,6 +390,8 @@ class _Run:
         Nor is a database, whole or in pieces: beside chats most hold sign-in tokens, and nobody can say where.
         """
         if names.is_sensitive(member.path) or names.is_database_part(member.path) or is_database(member):
+            return
+        if not self.purged.keeps_member(member):
             return
         damaged = any(not skip.expected for skip in report.skips)
         use = "damaged" if damaged else "asset" if names.is_asset(member.path) else "side"
