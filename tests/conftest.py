@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Not a measure of speed: how long an example takes depends on what else the machine does.
+settings.register_profile("palace", deadline=None)
+settings.load_profile("palace")
 
 
 @pytest.fixture
