@@ -26,6 +26,10 @@ Use = Literal["whole", "array", "lines", "side", "asset", "damaged"]
 """What a member's bytes are kept for, and (array, lines) that its elements are kept one by one."""
 
 
+NOTHING_KEPT = b"null"
+"""Stands where an element was whose bytes were purged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A member whose bytes are in the vault. `pieces` in order; empty for members kept element by element."""
@@ -143,7 +147,7 @@ class VaultMember:
 
     def _elements(self) -> Iterator[bytes]:
         for pieces in self.elements:
-            yield b"".join(self.vault.piece(name) for name in pieces)
+            yield b"".join(self.vault.piece(name) for name in pieces) if pieces else NOTHING_KEPT
 
     def near(self, relative: str) -> VaultMember | None:
         """Another kept member of the same file (a ZIP), or of the same folder of exports."""

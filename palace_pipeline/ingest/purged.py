@@ -1,0 +1,102 @@
+"""What the user purged stays out: conversations by their tombstones, values by what proves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from palace_pipeline.exports.base import Member
+from palace_pipeline.model import Conversation
+from palace_pipeline.redaction.forgotten import Forgotten, masked
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Key, Ledger
+
+PURGED = "purged by you"
+"""Why a conversation is left out."""
+REMOVED = "removed from the vault by palace purge"
+"""Why a place of a file that is read from the vault holds nothing."""
+_BLOCK = 8 << 20
+_OVERLAP = 64 << 10
+"""Bytes looked at twice: more than a purged value takes, however it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a home has purged. Empty for most: then nothing is looked at."""
+
+    key: bytes
+    tombstones: dict[bytes, bool]
+    values: tuple[Forgotten, ...]
+    unkept: tuple[Forgotten, ...]
+    """Values that raw bytes which are kept must not show."""
+
+    @classmethod
+    def of(cls, home: Home, ledger: Ledger) -> Purged:
+        """What a home's ledger says; the home's key is only asked for if it says anything."""
+        tombstones, values = ledger.tombstones(), ledger.forgotten()
+        key = home.key() if tombstones or values else b""
+        return cls(key, tombstones, values, ledger.forgotten(vault=True))
+
+    @property
+    def from_vault(self) -> bool:
+        """True if anything was purged together with its raw bytes."""
+        return bool(self.unkept) or any(self.tombstones.values())
+
+    def hides(self, key: Key) -> bool:
+        """Was this conversation purged?"""
+        return bool(self.tombstones) and _tombstone(key, self.key) in self.tombstones
+
+    def clean(self, conversation: Conversation) -> Conversation:
+        """The conversation without purged values."""
+        if not self.values:
+            return conversation
+        from palace_pipeline.redaction.forgetting import without_forgotten
+
+        return without_forgotten(conversation, self.values, self.key)
+
+    def clean_name(self, name: str) -> str:
+        """A path without purged values."""
+        return masked(name, self.values, self.key) if self.values else name
+
+    def keeps(self, raw: bytes, keys: Collection[Key]) -> bool:
+        """May the raw bytes of these conversations be kept? Not if all of them were purged with theirs, or a value was."""
+        return self._keeps_chats(keys) and not self._shown([raw])
+
+    def keeps_member(self, member: Member, read: Callable[[], Iterable[Conversation]] | None = None) -> bool:
+        """The same for a whole member; it is read for that only in a home where something was purged with its bytes."""
+        if not self.from_vault:
+            return True
+        if read is not None and not self._keeps_chats({conversation.key for conversation in read()}):
+            return False
+        if not self.unkept:
+            return True
+        with member.open() as stream:
+            return not self._shown(_blocks(stream))
+
+    def _keeps_chats(self, keys: Collection[Key]) -> bool:
+        if not self.tombstones or not keys:
+            return True
+        graves = [self.tombstones.get(_tombstone(key, self.key)) for key in keys]
+        return any(grave is None for grave in graves) or not any(graves)
+
+    def _shown(self, blocks: Iterable[bytes]) -> bool:
+        if not self.unkept:
+            return False
+        from palace_pipeline.redaction.forgetting import shows
+
+        return any(shows(block, self.unkept, self.key) for block in blocks)
+
+
+def _tombstone(key: Key, secret: bytes) -> bytes:
+    from palace_pipeline.redaction.forgetting import tombstone
+
+    return tombstone(*key, secret)
+
+
+def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """A stream in blocks that overlap."""
+    tail = b""
+    while data := stream.read(_BLOCK):
+        yield tail + data
+        tail = data[-_OVERLAP:]
