@@ -145,24 +145,18 @@ class Funnel:
             if isinstance(found, str):
                 leaks.append(Leak(index, 0, len(texts[index]), "unreadable", found))
                 continue
-            masks = self._masks(texts[index])
-            leaks += [Leak(index, s.start, s.end, s.kind, s.rule) for s in merged(outside(found, masks, texts[index]))]
+            try:
+                left = merged(outside(found, self._masks(texts[index]), texts[index]))
+            except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
+                leaks.append(Leak(index, 0, len(texts[index]), "unreadable", _reason(error)))
+                continue
+            leaks += [Leak(index, s.start, s.end, s.kind, s.rule) for s in left]
         return leaks
 
     # --- inside
 
     def _redact(self, texts: list[str], known: frozenset[bytes]) -> list[_Outcome]:
-        outcomes: list[_Outcome] = []
-        for text, found in zip(texts, self._scan(texts), strict=True):
-            if isinstance(found, str):
-                outcomes.append(_Outcome.withheld(found))
-            else:
-                if known:
-                    found += (
-                        Span(start, end, "secret", "remembered", "memory", 0.4)
-                        for start, end in remembered(text, known, self._key)
-                    )
-                outcomes.append(self._render(text, merged(outside(found, self._masks(text), text))))
+        outcomes = [self._first(text, found, known) for text, found in zip(texts, self._scan(texts), strict=True)]
         # The output of a changed field is scanned again until nothing more is found: masks are stable then, and the
         # text that is kept has passed the same scan as any other.
         for _ in range(ROUNDS):
@@ -173,27 +167,42 @@ class Funnel:
                 outcomes[i] = self._again(texts[i], outcomes[i], found)
         return [got if got.settled or not got.spans else _Outcome.withheld("not-settled") for got in outcomes]
 
+    def _first(self, text: str, found: list[Span] | str, known: frozenset[bytes]) -> _Outcome:
+        if isinstance(found, str):
+            return _Outcome.withheld(found)
+        try:
+            if known:
+                places = remembered(text, known, self._key)
+                found = [*found, *(Span(start, end, "secret", "remembered", "memory", 0.4) for start, end in places)]
+            return self._render(text, merged(outside(found, self._masks(text), text)))
+        except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
+            return _Outcome.withheld(_reason(error))
+
     def _again(self, text: str, got: _Outcome, found: list[Span] | str) -> _Outcome:
         if isinstance(found, str):
             return _Outcome.withheld(found)
-        more = merged(outside(found, self._masks(got.text), got.text))
-        if not more:
-            got.settled = True
-            return got
-        back = [replace(s, start=got.source(s.start), end=got.source(s.end, after=True)) for s in more]
-        return self._render(text, merged([*got.spans, *back]))
+        try:
+            more = merged(outside(found, self._masks(got.text), got.text))
+            if not more:
+                got.settled = True
+                return got
+            back = [replace(s, start=got.source(s.start), end=got.source(s.end, after=True)) for s in more]
+            return self._render(text, merged([*got.spans, *back]))
+        except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
+            return _Outcome.withheld(_reason(error))
 
     def _scan(self, texts: list[str]) -> list[list[Span] | str]:
         """Spans of each text, or the reason why it has none. One bad text never takes the others along."""
         too_long = [len(text) > MAX_FIELD for text in texts]
         good = [text for text, bad in zip(texts, too_long, strict=True) if not bad]
         try:
-            found: list[list[Span] | str] = [*self._engine.scan(good)]
+            found: list[list[Span] | str] = [*_answer(self._engine.scan(good), good)]
         except Exception:  # noqa: BLE001 - whatever it was: each text is tried alone, those that fail are withheld
             found = [self._scan_alone(text) for text in good]
             fine = [i for i, one in enumerate(found) if not isinstance(one, str)]
             try:
-                for i, spans in zip(fine, self._engine.scan([good[i] for i in fine]), strict=True):
+                together = [good[i] for i in fine]
+                for i, spans in zip(fine, _answer(self._engine.scan(together), together), strict=True):
                     found[i] = spans
             except Exception as error:  # noqa: BLE001 - they fail only together: without memory none may pass
                 for i in fine:
@@ -219,7 +228,7 @@ class Funnel:
 
     def _scan_alone(self, text: str) -> list[Span] | str:
         try:
-            return self._engine.scan([text])[0]
+            return _answer(self._engine.scan([text]), [text])[0]
         except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text, so it is dropped
             return _reason(error)
 
@@ -284,6 +293,16 @@ class _Outcome:
                 return end if after else start
             shift = end - out_end
         return position + shift
+
+
+def _answer(found: list[list[Span]], texts: Sequence[str]) -> list[list[Span]]:
+    """What an engine found, if it can be true. Raises ValueError: masks in wrong places would let a secret stand."""
+    if len(found) != len(texts):
+        raise ValueError("an answer for other texts")
+    for spans, text in zip(found, texts, strict=True):
+        if not all(0 <= span.start < span.end <= len(text) for span in spans):
+            raise ValueError("a place outside of its text")
+    return found
 
 
 def _reason(error: Exception) -> str:
