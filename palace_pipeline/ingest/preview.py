@@ -114,9 +114,14 @@ class Preview:
                 "FROM element_records r JOIN elements e USING (element)"
             )
         }
-        untouched = tally.untouched_chats(ledger)
-        for key in sorted({*tally.chats, *untouched}):
-            row = ledger.conversation(key)
+        known = {
+            (row["provider"], row["conversation_id"]): row
+            for row in ledger.rows(
+                "SELECT provider, conversation_id, day, dated, messages, superseded_by FROM conversations"
+            )
+        }
+        for key in sorted({*tally.chats, *tally.untouched_chats(ledger)}):
+            row = known.get(key)
             if row is None or row["superseded_by"]:
                 continue
             chat = tally.chats.get(key)
