@@ -18,6 +18,7 @@ from palace_pipeline.redaction.forgotten import KIND as PURGED
 from palace_pipeline.redaction.forgotten import Forgotten, find
 from palace_pipeline.redaction.recipe import redaction_recipe
 from palace_pipeline.redaction.remember import hashes, remembered
+from palace_pipeline.redaction.selfcheck import check
 from palace_pipeline.redaction.verdicts import looks_random
 from palace_pipeline.redaction.views import flat, views_of
 from palace_pipeline.redaction.words import WORDS
@@ -75,8 +76,8 @@ class Leak:
 class Funnel:
     """Built once from the settings and the home's key (any bytes; it keys fingerprints and correlated masks).
 
-    `forgotten`: values that the user purged. Raises ValueError when a file of known values cannot be read: going on
-    without it would let its values through.
+    `forgotten`: values that the user purged. Raises ValueError when a file of known values cannot be read (going on
+    without it would let its values through), EngineBlind when a layer of the engine finds nothing.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Funnel:
         engine: Engine | None = None,
         forgotten: tuple[Forgotten, ...] = (),
     ) -> None:
-        self._engine: Engine = engine or RuleEngine(settings)
+        self._engine: Engine = engine or _sighted(settings)
         self._key = key
         self._correlate = settings.correlate
         self._pseudonyms = settings.pseudonyms
@@ -152,6 +153,10 @@ class Funnel:
                 continue
             leaks += [Leak(index, s.start, s.end, s.kind, s.rule) for s in left]
         return leaks
+
+    def has_mask(self, text: str) -> bool:
+        """Does a text show that something in it was masked or withheld?"""
+        return bool(self._masks(text))
 
     # --- inside
 
@@ -293,6 +298,14 @@ class _Outcome:
                 return end if after else start
             shift = end - out_end
         return position + shift
+
+
+def _sighted(settings: RedactionSettings) -> RuleEngine:
+    """The built-in engine, after every layer has shown that it finds something. Raises EngineBlind."""
+    engine = RuleEngine(settings)
+    plain = settings.model_copy(update={"allow_rules": (), "allow": ()})
+    check(engine if settings == plain else RuleEngine(plain), plain)
+    return engine
 
 
 def _answer(found: list[list[Span]], texts: Sequence[str]) -> list[list[Span]]:

@@ -12,6 +12,7 @@ from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
 from palace_pipeline.store import pages
+from palace_pipeline.store.files import write_bytes
 from palace_pipeline.transcripts.page import PageHead
 from palace_pipeline.transcripts.rows import conversations_of
 
@@ -63,10 +64,20 @@ def write_pages(job: Job) -> Counts:
                         redactions=masked[key],
                         source_sha256=(head["source_sha256"],) if head["source_sha256"] else (),
                     )
-                    result = pages.write_page(home.path, conversation, page_head, known_path=known[key], index=index)
+                    result = pages.write_page(
+                        home.path,
+                        conversation,
+                        page_head,
+                        known_path=known[key],
+                        index=index,
+                        # A name made of the title as it was before something in it was masked must go.
+                        by_title=funnel.has_mask(conversation.title or ""),
+                    )
                     counts["pages"] += 1
                     counts["written"] += result.written
-                    counts["conflicts"] += result.conflict is not None
+                    if result.conflict is not None:
+                        counts["conflicts"] += 1
+                        clean_copy(result.conflict, funnel)
                     if result.written and funnel.scan_published([_said(result.generated)]):
                         pages.remove_page(result.path)
                         counts["withheld"] += 1
@@ -90,12 +101,28 @@ def write_pages(job: Job) -> Counts:
                     ledger.mark_built("pages", built)
                 done += len(part)
                 report("pages", done, len(work))
+        if funnel is not None and ledger.meta("conflicts_recipe") != job.recipes.redaction:
+            for copy in pages.conflict_copies(home.path):
+                clean_copy(copy, funnel)
+            ledger.set_meta("conflicts_recipe", job.recipes.redaction)
         return logged(job, ledger, "pages", started, counts)
 
 
-_OWN_LINES = re.compile(
-    r"^(?:<!-- palace:.*|palace: .*|conversation_id: .*|chat_link: .*|  - \"[0-9a-f]{64}\")$\n?", re.MULTILINE
-)
+_OWN = r"^(?:<!-- palace:.*|palace: .*|conversation_id: .*|chat_link: .*|  - \"[0-9a-f]{64}\")$\n?"
+_OWN_LINES = re.compile(_OWN, re.MULTILINE)
+_OWN_PARTS = re.compile(f"({_OWN})", re.MULTILINE)
+
+
+def clean_copy(copy: Path, funnel: Funnel) -> bool:
+    """Mask what the rules of today find in the copy of a page, where it stands; whether there was anything."""
+    text = copy.read_bytes().decode("utf-8", "replace")
+    parts = _OWN_PARTS.split(text)  # what people read, and between it the program's own lines
+    said = {str(number): part for number, part in enumerate(parts) if number % 2 == 0}
+    clean = funnel.redact_fields(said).texts
+    if clean == said:
+        return False
+    write_bytes(copy, "".join(clean.get(str(number), part) for number, part in enumerate(parts)).encode())
+    return True
 
 
 def _said(page: str) -> str:

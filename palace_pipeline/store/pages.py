@@ -3,6 +3,7 @@ the user's."""
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -110,18 +111,19 @@ def write_page(
     *,
     known_path: Path | None = None,
     index: PageIndex | None = None,
+    by_title: bool = False,
 ) -> PageWrite:
     """Write the page of a redacted conversation below the home `root`; an unchanged page is not touched.
 
     The page there is found by `known_path` (from the ledger) or by the hash in its name. For many pages hand in one
     `index`, and call its `sync` at the end. A page keeps its name when the title changes, and gets a new one when the
-    day does. The user's parts are taken over; if not all of them can be read, or the rest was edited, the old file
-    stays beside it as `<name>.conflict.md`. A kill leaves the old page or the new one, or both; the next call puts
-    that right.
+    day does (`by_title`: also when the title does, for one in which something was masked). The user's parts are taken
+    over; if not all of them can be read, or the rest was edited, the old file stays beside it as `<name>.conflict.md`.
+    A kill leaves the old page or the new one, or both; the next call puts that right.
     """
     shared, index = index is not None, index or PageIndex(root)
     old = _old_pages(conversation, head, known_path, index)
-    target = _target(root, conversation, head, old)
+    target = _target(root, conversation, head, old, by_title=by_title)
     user = next((page.taken.user for page in old if not page.taken.user.blank), old[0].taken.user if old else NOBODYS)
     data = render(conversation, head, user).encode("utf-8", "replace")
     if len(old) == 1 and old[0].path == target and old[0].data == data:
@@ -167,6 +169,22 @@ def remove_page(path: Path, *, forget: bool = False) -> PageRemoval:
     return PageRemoval(True, user, kept, conflict)
 
 
+def forget_page(root: Path, provider: str, conversation_id: str) -> list[Path]:
+    """Delete every page of a conversation and every copy of a conflict, under whatever names; returns their paths."""
+    gone: list[Path] = []
+    for path in sorted(root.glob(f"{PAGES}/{glob.escape(provider)}/*/*-{page_hash(provider, conversation_id)}*.md")):
+        page = _read(path)
+        if page is not None and page.taken.key in ((provider, conversation_id), None):
+            path.unlink()
+            gone.append(path)
+    return gone
+
+
+def conflict_copies(root: Path) -> list[Path]:
+    """Copies of pages that held changes of the user's, in order of name."""
+    return sorted(root.glob(f"{PAGES}/*/*/*.conflict*.md"))
+
+
 def _entries(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as found:
@@ -207,8 +225,10 @@ def _in_place(path: Path, root: Path, conversation: Conversation, head: PageHead
     )
 
 
-def _target(root: Path, conversation: Conversation, head: PageHead, old: list[_OldPage]) -> Path:
-    for page in old:
+def _target(
+    root: Path, conversation: Conversation, head: PageHead, old: list[_OldPage], *, by_title: bool = False
+) -> Path:
+    for page in old if not by_title else ():
         if _in_place(page.path, root, conversation, head):
             return page.path
     folder = root / page_folder(head.day, conversation.provider)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import zstandard
 
@@ -107,6 +107,22 @@ class Vault:
         if not self._db.in_transaction:
             self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany("DELETE FROM records WHERE hash = ?", ((h,) for h in hashes))
+
+    def every(self, table: Literal["records", "pieces"]) -> Iterator[tuple[str, bytes]]:
+        """Hash and bytes of all records or pieces."""
+        for digest in self._hashes(table):
+            yield digest, self._get(table, digest)
+
+    def keep_only(self, table: Literal["records", "pieces"], wanted: Collection[str]) -> int:
+        """Delete all records or pieces but these; returns how many were deleted. `compact` takes the bytes from the disk."""
+        doomed = [digest for digest in self._hashes(table) if digest not in wanted]
+        if doomed and not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany(f"DELETE FROM {table} WHERE hash = ?", ((digest,) for digest in doomed))
+        return len(doomed)
+
+    def _hashes(self, table: str) -> list[str]:
+        return [row[0] for row in self._db.execute(f"SELECT hash FROM {table} ORDER BY hash")]
 
 
 class _Pieces(io.RawIOBase):
