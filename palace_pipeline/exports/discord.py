@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import base_name, count_of, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.detect import completed
@@ -52,15 +53,7 @@ class DiscordReader:
         since="2018",
     )
     layout: Literal["whole"] = "whole"
-    known_keys: Mapping[str, frozenset[str]] = {
-        "": frozenset("guild channel dateRange exportedAt messages messageCount".split()),  # noqa: SIM905
-        "messages.*": frozenset(
-            """
-            id type timestamp timestampEdited callEndedTimestamp isPinned content author attachments components embeds
-            stickers reactions mentions reference forwardedMessage interaction inlineEmojis poll
-            """.split()  # noqa: SIM905
-        ),
-    }
+    known_keys = known_keys.DISCORD
 
     def detect(self, head: Head) -> bool:
         value = head.items[0] if head.shape == "object" and head.items else None
@@ -151,7 +144,7 @@ def _message(record: Any, place: str, notices: Counter[str], report: Report) -> 
         report.unknown[f"type:{kind}"] += 1
     message = _said(record)
     if not message.text and not message.attachment:
-        if "content" in record:
+        if "content" in record and (not record["content"] or isinstance(record["content"], str)):
             notices["empty message"] += 1
         else:
             report.skip("message without content", place, expected=False)

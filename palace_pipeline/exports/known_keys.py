@@ -110,3 +110,90 @@ MISTRAL = {
         """
     ),
 }
+
+DISCORD = {
+    "": _keys("guild channel dateRange exportedAt messages messageCount"),
+    "messages.*": _keys(
+        """
+        id type timestamp timestampEdited callEndedTimestamp isPinned content author attachments components embeds
+        stickers reactions mentions reference forwardedMessage interaction inlineEmojis poll
+        """
+    ),
+}
+
+_TELEGRAM_MESSAGE = _keys(
+    """
+    id type date date_unixtime edited edited_unixtime from from_id author forwarded_from forwarded_from_id saved_from
+    reply_to_message_id reply_to_peer_id reply_to_story_id via_bot text text_entities photo photo_file_size width height
+    file file_name file_size thumbnail thumbnail_file_size media_type mime_type duration_seconds sticker_emoji performer
+    title self_destruct_period_seconds contact_information contact_vcard contact_vcard_file_size location_information
+    live_location_period_seconds place_name address game_title game_description game_link game_message_id
+    invoice_information poll todo_list giveaway_information giveaway_results paid_media paid_stars_amount
+    media_spoiler inline_bot_buttons reactions signature actor actor_id action members inviter message_id score amount
+    currency recurring discard_reason duration period schedule_date emoticon cost months new_title new_icon_emoji_id
+    button_id peer_id peers values information_text reason_domain reason_app_id reason_app_name from_name to to_id
+    distance boosts stars stars_amount transaction_id gift_id gift_code gift_text winners unclaimed giveaway_message_id
+    is_limited is_anonymous via_giveaway boost_peer_id charge_id story effect quote
+    """
+)
+TELEGRAM = {
+    "": _keys(
+        """
+        about personal_information profile_pictures stories contacts frequent_contacts sessions web_sessions other_data
+        chats left_chats name type id messages
+        """
+    ),
+    "messages.*": _TELEGRAM_MESSAGE,
+    "chats": _keys("about list"),
+    "left_chats": _keys("about list"),
+    "chats.list.*": _keys("name type id messages"),
+    "chats.list.*.messages.*": _TELEGRAM_MESSAGE,
+}
+
+_OPEN_WEBUI_CHAT = _keys(
+    """
+    id title models model params options system history messages tags timestamp files variables originalChatId
+    branchPointMessageId template_settings chat_id user_id created_at updated_at share_id archived pinned meta folder_id
+    chat summary tasks last_read_at
+    """
+)
+OPEN_WEBUI = {
+    "": _OPEN_WEBUI_CHAT,
+    "chat": _OPEN_WEBUI_CHAT,
+    "chat.history": _keys("messages currentId current_id"),
+    "chat.history.messages.*": _keys(
+        """
+        id parentId childrenIds role content timestamp user models model modelName modelIdx done output files sources
+        citations usage info error statusHistory status annotation feedbackId followUps embeds code_executions merged
+        originalContent lastSentence selectedModelId context completedAt favorite arena raContent metadata name
+        tool_calls tool_call_id userContext isStreaming reasoning_content stopped images chat_id created_at
+        """
+    ),
+}
+
+LIBRECHAT = {
+    "": _keys("conversationId endpoint title exportAt branches recursive options messages messagesTree"),
+    "messages.*": _keys(
+        """
+        _id __v messageId conversationId parentMessageId responseMessageId overrideParentMessageId sender text content
+        isCreatedByUser createdAt updatedAt clientTimestamp error unfinished model endpoint tokenCount summary
+        summaryTokenCount files attachments iconURL plugin plugins feedback finish_reason invocationId depth
+        siblingIndex children user conversationSignature current cancelled bg thread_id addedConvo metadata agent_id
+        expiredAt meiliIndex _meiliIndex conversation searchResult isEdited manualSkills contextMeta
+        """
+    ),
+}
+
+LM_STUDIO = {
+    "": _keys(
+        """
+        name pinned createdAt preset tokenCount userLastMessagedAt assistantLastMessagedAt systemPrompt messages
+        usePerChatPredictionConfig perChatPredictionConfig clientInput clientInputFiles userFilesSizeBytes
+        lastUsedModel notes plugins pluginConfigs disabledPluginTools looseFiles folderPath tokenCountIsExact
+        """
+    ),
+    "messages.*": _keys("versions currentlySelected"),
+    "messages.*.versions.*": _keys(
+        "type role content steps senderInfo processed preprocessed genInfo id createdAt timestamp"
+    ),
+}

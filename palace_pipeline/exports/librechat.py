@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import arguments_text, base_name, count_of, name_of, text_of, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
@@ -44,6 +45,7 @@ class LibreChat:
         since="2023",
     )
     layout: Literal["elements"] = "elements"
+    known_keys = known_keys.LIBRECHAT
 
     def detect(self, head: Head) -> bool:
         """True if an item has a conversation id and messages in LibreChat's form."""
@@ -114,6 +116,8 @@ def _conversation(value: Json, messages: list[tuple[Any, str | None]], place: st
         id = name_of(message.get("messageId"))
         key = id or f"#{number}"
         found = _rows(id or "", message, where, report)
+        if isinstance(children := message.get("children"), dict | str) and children:
+            report.skip("answers of an unknown form", where, expected=False)
         if key in nodes and not found:
             continue  # of a message that stands there twice the one with content counts
         parent = name_of(message.get("parentMessageId")) or above
@@ -121,7 +125,9 @@ def _conversation(value: Json, messages: list[tuple[Any, str | None]], place: st
         nodes[key] = Node(key, above if parent is not None and set(parent) <= {"0", "-"} else parent, time, bool(found))
         rows[key] = found
         if not found:
-            report.skip("empty message", where, expected=True)
+            text, content = message.get("text"), message.get("content")
+            odd = bool(text and not isinstance(text, str)) or bool(content and not isinstance(content, str | list))
+            report.skip("message of an unknown form" if odd else "empty message", where, expected=not odd)
     if not any(node.parent in nodes for node in nodes.values()):
         _chain(nodes)
     ordered = in_order(nodes, rows, None)
@@ -162,12 +168,12 @@ def _rows(id: str, message: Json, where: str, report: Report) -> list[Message]:
     texts: list[str] = []
     steps: list[Step] = []
     files: list[Attachment] = []
-    content = message.get("content")
-    for part in content if isinstance(content, list) else []:
+    content = next((v for v in (message.get("content"), message.get("text")) if isinstance(v, list)), None)
+    for part in content or []:
         _take_part(part, texts, steps, files, where, report)
     text = "\n\n".join(text for text in texts if text.strip()).strip()
     if not text:
-        text = text_of(message.get("text")).strip() or text_of(content).strip()
+        text = _value(message.get("text")).strip() or _value(message.get("content")).strip()
     if role == "assistant" and text.startswith(":::thinking"):
         for thought in _THINKING.findall(text):
             steps.append(("thinking", "thinking", None, str(thought).strip()))
@@ -216,8 +222,13 @@ def _take_part(
         case "text" | "error":
             said = _value(part.get("text")) or (_value(part.get("error")) if kind == "error" else "")
             texts.append(said)
+            if not said and (part.get("text") or part.get("error")):
+                report.skip("text of an unknown form", where, expected=False)
         case "think":
-            steps.append(("thinking", "thinking", None, _value(part.get("think")).strip()))
+            thought = _value(part.get("think")).strip()
+            steps.append(("thinking", "thinking", None, thought))
+            if not thought and part.get("think"):
+                report.skip("text of an unknown form", where, expected=False)
         case "tool_call":
             _take_call(part.get("tool_call"), steps)
         case "image_file" | "image_url" | "input_audio" | "video_url" | "file":
@@ -235,7 +246,7 @@ def _take_part(
 
 def _value(value: Any) -> str:
     """A text, or the object `{value, annotations}` around one."""
-    return text_of(value.get("value") if isinstance(value, dict) else value)
+    return text_of(value.get("value", value.get("text")) if isinstance(value, dict) else value)
 
 
 def _take_call(value: Any, steps: list[Step]) -> None:

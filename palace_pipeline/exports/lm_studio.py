@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import arguments_text, count_of, cut_blocks, inline_file, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
@@ -43,6 +44,7 @@ class LMStudio:
         since="2024",
     )
     layout: Literal["elements"] = "elements"
+    known_keys = known_keys.LM_STUDIO
 
     def detect(self, head: Head) -> bool:
         """True for an object whose messages have versions, or that has LM Studio's settings of a chat."""
@@ -248,6 +250,8 @@ class _Parts:
                 self._take_text(text_of(part), tool)
             elif isinstance(part, dict):
                 self._take_part(part, tool)
+            elif part:
+                self.report.skip("content of an unknown form", self.where, expected=False)
 
     def _take_text(self, text: str, tool: bool) -> None:
         if tool and text.strip():
@@ -259,6 +263,8 @@ class _Parts:
         match part.get("type"):
             case "text":
                 self._take_text(text_of(part.get("text")), tool)
+                if part.get("text") and not isinstance(part["text"], str):
+                    self.report.skip("text of an unknown form", self.where, expected=False)
             case "file":
                 self.files.append(_file(part))
             case "image" | "imageBase64" | "image_url":

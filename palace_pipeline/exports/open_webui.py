@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import count_of, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
@@ -43,6 +44,7 @@ class OpenWebUI:
         since="2024",
     )
     layout: Literal["elements"] = "elements"
+    known_keys = known_keys.OPEN_WEBUI
 
     def detect(self, head: Head) -> bool:
         """True if an item has a history (or messages that only Open WebUI writes), bare or in `chat`."""
@@ -137,7 +139,8 @@ def _conversation(outer: Json, chat: Json, messages: Mapping[str, Any], place: s
         rows[key] = found
         if not found:
             nodes[key].says = False
-            report.skip("empty message", where, expected=True)
+            odd = message.get("content") not in (None, "", [], {})
+            report.skip("message of an unknown form" if odd else "empty message", where, expected=not odd)
     history = chat.get("history")
     leaf = history.get("currentId") if isinstance(history, dict) else None
     ordered = [*_system(chat), *in_order(nodes, rows, leaf if isinstance(leaf, str) and leaf in nodes else None)]

@@ -99,10 +99,12 @@ def _take_content(content: Any, parts: Parts, depth: int, report: Report) -> Non
     if isinstance(content, str):
         if content.strip():
             parts.text.append(text_of(content))
-    elif isinstance(content, list) and depth < _DEEPEST:
+    elif isinstance(content, list | dict) and depth >= _DEEPEST:
+        report.skip("content nested too deeply", expected=False)
+    elif isinstance(content, list):
         for item in content:
             _take_content(item, parts, depth + 1, report)
-    elif isinstance(content, dict) and depth < _DEEPEST:
+    elif isinstance(content, dict):
         kind = content.get("type")
         if kind in ("image_url", "input_image", "image"):
             address = content.get("image_url", content.get("url"))

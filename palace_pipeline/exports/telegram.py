@@ -15,6 +15,7 @@ from io import BytesIO
 from itertools import pairwise
 from typing import Any, BinaryIO, Literal
 
+from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.detect import completed
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
@@ -72,6 +73,7 @@ class TelegramReader:
         since="2018",
     )
     layout: Literal["whole"] = "whole"
+    known_keys = known_keys.TELEGRAM
 
     def detect(self, head: Head) -> bool:
         value = head.items[0] if head.shape == "object" and head.items else None
@@ -152,6 +154,7 @@ def _full(stream: BinaryIO, report: Report) -> Iterator[Conversation]:
     """The chats of a full export, each as soon as it has been gone through."""
     chat: _Chat | None = None
     passed = set[str | int]()
+    open_lists = set[JsonPath]()
 
     def choose(path: JsonPath) -> Choice:
         choice = _choose(path)
@@ -162,7 +165,9 @@ def _full(stream: BinaryIO, report: Report) -> Iterator[Conversation]:
     damaged = b""
     try:
         for found in split_tree(stream, choose, 6):
-            if len(found.path) == 3:
+            if found.entered and len(found.path) in (1, 2):
+                open_lists.add(found.path)
+            elif len(found.path) == 3:
                 yield from _ended(chat, report)
                 chat = _begun(found, report)
             elif len(found.path) > 3 and chat is not None and (rest := _take(chat, found.path[3:], found, report)):
@@ -172,6 +177,9 @@ def _full(stream: BinaryIO, report: Report) -> Iterator[Conversation]:
         damaged = cut.rest if chat is None else _salvage(chat, cut.rest, report)
     yield from _ended(chat, report)
     yield from _found_again(damaged, report)
+    for path in sorted(open_lists):
+        if len(path) == 1 and (path[0], "list") not in open_lists:
+            report.skip("no list of chats", str(path[0]), expected=False, unit="file")
     if passed & _ACCOUNT_KEYS:
         report.skip("account data of a full export (contacts, sessions): not read", expected=True, unit="file")
 
@@ -251,7 +259,7 @@ def _add(chat: _Chat, record: Any, number: str | int, report: Report) -> None:
         report.unknown[f"type:{kind}"] += 1
     message = as_message(record, _bot_of(chat.values), report)
     if message is None:
-        if "text" in record:
+        if "text" in record and (not record["text"] or isinstance(record["text"], str | list)):
             chat.notices["empty message"] += 1
         else:
             report.skip("message without content", place, expected=False)

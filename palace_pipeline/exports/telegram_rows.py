@@ -89,7 +89,7 @@ def _text(value: Any, citations: list[Citation], report: Report) -> str:
     if isinstance(value, str):
         return text_of(value)
     pieces: list[str] = []
-    for item in value if isinstance(value, list) else []:
+    for item in value if isinstance(value, list) else [value]:
         if isinstance(item, str):
             pieces.append(text_of(item))
         elif isinstance(item, dict):

@@ -211,6 +211,16 @@ def test_empty_chats_odd_messages_and_unknown_parts_are_counted() -> None:
     assert report.unknown == {"content:hologram": 1}
 
 
+def test_text_of_an_unknown_form_is_said() -> None:
+    for odd in (
+        {"text": {"x": [["lost"]]}},
+        {"content": [{"type": "text", "text": [["lost"]]}]},
+        {"content": {"x": 1}},
+    ):
+        _, report = parse(chat(said("1", None, "q"), {**said("2", "1", "", 1, user=False), **odd}))
+        assert any(not skip.expected for skip in report.skips)
+
+
 def test_cycles_end() -> None:
     conversation = only(said("1", "2", "q"), said("2", "1", "a", 1, user=False))
     assert {text for _, _, text in shown(conversation)} == {"q", "a"}

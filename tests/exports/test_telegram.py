@@ -307,6 +307,14 @@ def test_odd_chats_and_messages_are_counted() -> None:
     ]
 
 
+def test_an_export_of_another_form_is_said() -> None:
+    value = full(chat(1, message(1)))
+    value["chats"] = {"chats": value["chats"]}
+    conversations, report = parse(value)
+    assert conversations == []
+    assert ("no list of chats", False, 1) in reasons(report)
+
+
 def test_reading_twice_gives_the_same() -> None:
     assert [to_record(c) for c in parse(SAMPLE)[0]] == [to_record(c) for c in parse(SAMPLE)[0]]
 
