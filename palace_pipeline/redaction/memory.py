@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ahocorasick_rs import BytesAhoCorasick, MatchKind
+from ahocorasick_rs import AhoCorasick, BytesAhoCorasick, MatchKind
 
 from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, entropy, is_placeholder, word_share
 from palace_pipeline.redaction.views import flat
@@ -20,6 +20,7 @@ from palace_pipeline.redaction.views import flat
 GRAM = 8
 LEAST_PIECE = 12
 MAX_VALUE = 16_384
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
 
@@ -64,31 +65,39 @@ class Memory:
         self._values: list[tuple[bytes, Claim]] = []
         grams: dict[bytes, list[tuple[int, int]]] = {}
         seen: set[str] = set()
+        self._wide: list[tuple[str, Claim]] = []
         for claim in claims:
             for form in _forms(claim.value):
-                if form in seen or len(form) > MAX_VALUE:
+                if form in seen:
                     continue
                 seen.add(form)
                 data = flat(form)
+                if 0x80 in data:
+                    self._wide.append((form, claim))
+                    if len(data) < 16 or claim.whole:
+                        continue
                 index = len(self._values)
                 self._values.append((data, claim))
-                if len(data) < 16 or claim.whole:
-                    grams.setdefault(data, []).append((index, 0))
+                if len(data) < 16 or len(data) > MAX_VALUE or claim.whole or not _grams(data):
+                    if 0x80 not in data:
+                        grams.setdefault(data, []).append((index, 0))
                     continue
-                step = LEAST_PIECE - GRAM + 1 if len(data) <= 1024 else GRAM
-                for offset in range(0, len(data) - GRAM + 1, step):
-                    gram = data[offset : offset + GRAM]
-                    if gram.count(0x80) == 0 and len(set(gram)) > 2:
-                        grams.setdefault(gram, []).append((index, offset))
+                for gram, offset in _grams(data):
+                    grams.setdefault(gram, []).append((index, offset))
         self._keys = list(grams)
         self._places = [grams[key] for key in self._keys]
         self._automaton = BytesAhoCorasick(self._keys, matchkind=MatchKind.Standard) if grams else None
+        # Flat data tells one letter beyond ASCII from none: what has some is looked for in the text itself.
+        forms = [_searchable(form) for form, _ in self._wide]
+        self._wide_automaton = AhoCorasick(forms, matchkind=MatchKind.Standard) if forms else None
 
     def __bool__(self) -> bool:
-        return self._automaton is not None
+        return self._automaton is not None or self._wide_automaton is not None
 
     def find(self, text: str, data: bytes, spend: Callable[[int], None]) -> Iterator[Echo]:
         """Every echo in a text; `spend` is told the work done, in characters compared."""
+        if self._wide_automaton is not None:
+            yield from self._wide_echoes(self._wide_automaton, text, data, spend)
         if self._automaton is None:
             return
         done: dict[int, int] = {}
@@ -102,6 +111,16 @@ class Memory:
                 done[index] = high
                 if self._good(text, data, low, high, value, claim):
                     yield Echo(low, high, claim)
+
+    def _wide_echoes(
+        self, automaton: AhoCorasick, text: str, data: bytes, spend: Callable[[int], None]
+    ) -> Iterator[Echo]:
+        for index, start, end in automaton.find_matches_as_indexes(_searchable(text), overlapping=True):
+            form, claim = self._wide[index]
+            spend(end - start)
+            glued = _glued(data, start - 1, data[start]) or _glued(data, end, data[end - 1])
+            if text[start:end] == form and not (glued and (claim.whole or end - start < LEAST_PIECE)):
+                yield Echo(start, end, claim)
 
     def _good(self, text: str, data: bytes, low: int, high: int, value: bytes, claim: Claim) -> bool:
         size = high - low
@@ -117,6 +136,18 @@ class Memory:
         if size >= 0.6 * len(value) and size >= 16:
             return True
         return word_share(piece) < 0.75 and len(set(piece)) >= 7 and entropy(piece) >= 2.7
+
+
+def _grams(data: bytes) -> list[tuple[bytes, int]]:
+    """The pieces by which a value is looked for; none when it has too few different characters, or none of ASCII."""
+    step = LEAST_PIECE - GRAM + 1 if len(data) <= 1024 else GRAM
+    pieces = ((data[offset : offset + GRAM], offset) for offset in range(0, len(data) - GRAM + 1, step))
+    return [(gram, offset) for gram, offset in pieces if 0x80 not in gram and len(set(gram)) > 2]
+
+
+def _searchable(text: str) -> str:
+    """Without lone surrogates, which the automaton cannot take; as long as it was."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def _grow(data: bytes, start: int, value: bytes, offset: int, size: int) -> tuple[int, int]:

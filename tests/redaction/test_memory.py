@@ -4,7 +4,7 @@ import pytest
 
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
 from palace_pipeline.redaction.views import flat
-from tests.redaction.samples import OPAQUE, PASSWORD, token
+from tests.redaction.samples import OPAQUE, PASSWORD, funnel, token
 
 
 def _echoes(memory: Memory, text: str) -> list[str]:
@@ -45,3 +45,24 @@ def test_common_words_are_not_remembered(word: str) -> None:
 def test_passwords_and_tokens_are_remembered() -> None:
     assert worth_remembering(token(PASSWORD))
     assert worth_remembering(token(OPAQUE))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "蓝鹭计划二号",
+        "这是一个非常秘密的项目代号不要告诉任何人知道",
+        "a" * 25,
+        "1111222211112222",
+        "пароль для сервера",
+        "é-77",
+        "x" * 20_000 + "1",
+    ],
+)
+def test_known_values_of_any_script_and_size_are_found_in_the_midst_of_others(value: str) -> None:
+    own = funnel(known_values=[value])
+    run = "我们昨天讨论了" if not value.isascii() else "it is "
+    out = own.redact_fields({"t": f"{run}{value}的进展", "u": value, "v": f"{value[:-1]}-"}).texts
+    assert value not in out["t"]
+    assert out["t"].startswith(run)
+    assert out["u"] == "[REDACTED:known-value]"
