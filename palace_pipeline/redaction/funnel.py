@@ -104,7 +104,7 @@ class Funnel:
         return self._recipe
 
     def redact_conversation(self, conversation: Conversation, known: frozenset[bytes] = frozenset()) -> Redacted:
-        """The same conversation with clean texts; messages, order, ids, times, models and numbers are untouched.
+        """The same conversation with clean texts; messages, order, ids, times and numbers are untouched.
 
         `known`: what other conversations claim (`remember.hashes`).
         """
@@ -355,14 +355,17 @@ def merged(spans: Sequence[Span]) -> list[Span]:
 
 # --- the texts of a conversation --------------------------------------------------------------------------------------
 
-_HEAD = ("title", "account", "project", "source_file")
-_OF_MESSAGE = ("text", "speaker", "tool_name")
+_HEAD = ("title", "account", "project", "model", "source_file")
+_OF_MESSAGE = ("text", "speaker", "model", "tool_name")
 _OF_ATTACHMENT = ("name", "type", "text")
 _OF_CITATION = ("url", "title")
 
 
 def conversation_fields(conversation: Conversation) -> Iterator[tuple[str, str]]:
-    """Name and value of every text; ids, times, model names and the vault reference of an attachment are no text."""
+    """Name and value of every text; ids, times and the vault reference of an attachment are no text.
+
+    The name of a model is one: people name their own (a path, a team, an address).
+    """
     for name in _HEAD:
         if value := getattr(conversation, name):
             yield name, value
