@@ -21,7 +21,7 @@ from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.quiet import open_quietly, state_of
 
 Key = tuple[str, str]
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -111,6 +111,13 @@ CREATE TABLE IF NOT EXISTS forgotten (
   proof BLOB PRIMARY KEY, length INTEGER NOT NULL, rolling BLOB NOT NULL, vault INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Conversations of which something could not be published: where (place and kind, never the value), built from what,
+-- and how often it was tried.
+CREATE TABLE IF NOT EXISTS withheld (
+  provider TEXT NOT NULL, conversation_id TEXT NOT NULL, made_from TEXT NOT NULL, attempts INTEGER NOT NULL,
+  places TEXT NOT NULL, PRIMARY KEY (provider, conversation_id)
+) WITHOUT ROWID;
+
 -- Days that lost a conversation to another day: their partitions have to be shown anew.
 CREATE TABLE IF NOT EXISTS left_days (day TEXT PRIMARY KEY) WITHOUT ROWID;
 
@@ -128,6 +135,11 @@ _UPGRADES = {
         "CREATE TABLE IF NOT EXISTS tombstones (hash BLOB PRIMARY KEY, vault INTEGER NOT NULL) WITHOUT ROWID",
         "CREATE TABLE IF NOT EXISTS forgotten (proof BLOB PRIMARY KEY, length INTEGER NOT NULL, rolling BLOB NOT NULL, "
         "vault INTEGER NOT NULL) WITHOUT ROWID",
+    ),
+    4: (
+        "CREATE TABLE IF NOT EXISTS withheld (provider TEXT NOT NULL, conversation_id TEXT NOT NULL, "
+        "made_from TEXT NOT NULL, attempts INTEGER NOT NULL, places TEXT NOT NULL, "
+        "PRIMARY KEY (provider, conversation_id)) WITHOUT ROWID",
     ),
 }
 """From a version to the next one. What a table does not know yet is null until its file is read again."""
