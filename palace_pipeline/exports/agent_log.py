@@ -50,6 +50,7 @@ def records(member: Member, report: Report, is_whole: Callable[[Record], bool]) 
                         yield number, piece
                 else:
                     report.skip("line is no record", f"line {number}", expected=False)
+                del line, value  # they may be large, and the next one comes
     except MemberError as error:
         report.skip(str(error), f"after line {number}", expected=False, unit="file")
 

@@ -101,6 +101,7 @@ class ClaudeCodeReader:
                 _take_web(session, record, stem, report)
             else:
                 _take(session, record, f"line {number}", stem, report)
+            del record
         own_id = stem if _UUID.fullmatch(stem) else session.session_id
         found = list(_conversations(session, own_id, stem, member, report))
         if not found and not empty:

@@ -114,6 +114,7 @@ class CodexReader:
         for number, record in records(member, report, _is_whole):
             empty = False
             _take(session, record, number, report)
+            del record
         messages = session.transcript.finish()
         if not session.transcript.own_rows:
             if not empty:

@@ -120,18 +120,25 @@ def elements_of(
         yield from _elements_in(head.database, reader, report)
         return
     count = 0
+
+    # By functions, whose results nothing in here keeps: an element may take much of the memory.
+    def from_line(found: tuple[int, bytes]) -> Element:
+        return Element(found[0], found[1] or None, f"line {found[0]}")
+
+    def from_array(found: tuple[int, bytes]) -> Element:
+        nonlocal count
+        count = found[0] + 1
+        return Element(found[0], found[1] or None, f"{head.wrapped or ''}[{found[0]}]")
+
     try:
         with in_utf8(member, head.encoding).open() as stream:
             if head.shape == "jsonl":
-                for number, line in json_lines(stream):
-                    yield Element(number, line or None, f"line {number}")
+                yield from map(from_line, json_lines(stream))
             elif head.shape == "object" and head.wrapped is None:
                 raw = stream.read(MAX_ELEMENT_BYTES + 1)
                 yield Element(0, raw if len(raw) <= MAX_ELEMENT_BYTES else None, "")
             else:
-                for index, raw in split_array(stream, head.wrapped):
-                    count = index + 1
-                    yield Element(index, raw or None, f"{head.wrapped or ''}[{index}]")
+                yield from map(from_array, split_array(stream, head.wrapped))
     except ArrayCut as cut:
         if cut.rest:
             yield Element(count, cut.rest, f"{head.wrapped or ''}[{count}]")
@@ -205,7 +212,10 @@ def read_member(member: Member, reader: Reader, head: Head, report: Report) -> I
     """All conversations of a member, whatever its reader's layout."""
     if reader.layout != "whole":
         for element in elements_of(member, head, report, reader):
-            yield from read_one(element, member, reader, report)
+            found = read_one(element, member, reader, report)
+            del element
+            yield from found
+            del found
         return
     try:
         for conversation in reader.read(in_utf8(member, head.encoding), report):

@@ -261,7 +261,8 @@ class _Walk:
                 if self.wanted is None:
                     self._keep(block[cursor : place + 1])
                     yield self._give()
-                self._drop()
+                else:
+                    self._drop()
                 cursor = place + 1
             elif not opens and after == level - 1:
                 if self.wanted is None:
@@ -303,10 +304,13 @@ class _Walk:
         self.parts, self.size, self.open = [], 0, False
 
     def _give(self) -> tuple[int, bytes]:
+        """The element that ended. Nothing here holds it any longer: its reader may need the memory."""
         number, self.index = self.index, self.index + 1
-        if self.size > MAX_ELEMENT_BYTES:
+        parts, fits = self.parts, self.size <= MAX_ELEMENT_BYTES
+        self._drop()
+        if not fits:
             return number, b""
-        return number, self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+        return number, parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _gap(self, piece: bytes, *, whole: bool = True) -> Iterator[tuple[int, bytes]]:
         """What stands between two containers: commas and blanks, scalars, garbage. `whole`: the gap ends here."""

@@ -79,9 +79,12 @@ def json_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
             continue
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
-        if record := line.strip(b"\0 \t\r\n"):
-            yield number, record
-        elif b"\0" in line:
+        nuls = b"\0" in line
+        line = line.strip(b"\0 \t\r\n")
+        if line:
+            yield number, line
+            line = b""  # a line of 80 MB must not be kept while the next one comes
+        elif nuls:
             yield number, b"\0"
 
 

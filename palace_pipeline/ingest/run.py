@@ -283,17 +283,10 @@ class _Run:
                 found = read_one(element, member, reader, own)
                 keeps = self.vault is not None and self.purged.keeps(element.raw, {one.key for one in found})
                 pieces = self.vault.put_bytes(element.raw) if self.vault is not None and keeps else []
-                self._store(
-                    file,
-                    member,
-                    element.index,
-                    name,
-                    reader,
-                    pieces,
-                    found,
-                    own,
-                    sha256,
-                )
+                index = element.index
+                del element  # the conversation's record needs the memory
+                self._store(file, member, index, name, reader, pieces, found, own, sha256)
+                del found
                 report.skips += own.skips
                 report.unknown += own.unknown
 
