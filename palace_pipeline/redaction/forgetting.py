@@ -23,17 +23,25 @@ def tombstone(provider: str, conversation_id: str, key: bytes) -> bytes:
 
 
 def without_forgotten(conversation: Conversation, values: Sequence[Forgotten], key: bytes) -> Conversation:
-    """The conversation with a mask for every purged value, in its texts and in its id. Ids of messages stay."""
+    """The conversation with a mask for every purged value, in its texts and in ids of conversations. Ids of messages stay."""
     texts = dict(conversation_fields(conversation))
     clean = {name: masked(text, values, key) for name, text in texts.items()}
     if clean != texts:
         conversation = with_fields(conversation, clean)
-    conversation_id = masked(conversation.conversation_id, values, key, KIND_IN_NAMES)
-    if conversation_id != conversation.conversation_id:
-        # Two ids that differ in the value alone stay two.
-        mark = tombstone(conversation.provider, conversation.conversation_id, key).hex()[:8]
-        conversation = replace(conversation, conversation_id=f"{conversation_id}-{mark}")
+    named = {name: _clean_id(conversation.provider, getattr(conversation, name), values, key) for name in _IDS}
+    if any(value != getattr(conversation, name) for name, value in named.items()):
+        conversation = replace(conversation, **named)
     return conversation
+
+
+_IDS = ("conversation_id", "forked_from", "parent_conversation_id")
+
+
+def _clean_id(provider: str, name: str | None, values: Sequence[Forgotten], key: bytes) -> str | None:
+    if name is None or (clean := masked(name, values, key, KIND_IN_NAMES)) == name:
+        return name
+    # Two ids that differ in the value alone stay two.
+    return f"{clean}-{tombstone(provider, name, key).hex()[:8]}"
 
 
 KIND_IN_NAMES = "REDACTED-purged"

@@ -137,6 +137,8 @@ def write_page(
     index.add(conversation.provider, target)
     moved = [page.path for page in old if page.path != target]
     for path in moved:
+        if by_title:
+            _move_copies(path, target)
         path.unlink()
     generated = written_by_program(target.read_bytes().decode("utf-8"))
     return PageWrite(target, True, moved[0] if moved else None, conflict, generated)
@@ -252,6 +254,15 @@ def _keep(page: _OldPage, beside: Path) -> Path:
         if copy.read_bytes() == page.data:
             return copy
         number += 1
+
+
+def _move_copies(page: Path, target: Path) -> None:
+    """Copies of conflicts get the new name of their page, when the old one shows what is masked now."""
+    for copy in sorted(page.parent.glob(f"{glob.escape(page.stem)}.conflict*.md")):
+        number = 1
+        while (new := target.with_name(f"{target.stem}.conflict{'' if number == 1 else f'-{number}'}.md")).exists():
+            number += 1
+        copy.rename(new)
 
 
 def _conflicts(path: Path, key: tuple[str, str] | None) -> list[Path]:

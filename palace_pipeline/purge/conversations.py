@@ -1,0 +1,157 @@
+"""Taking conversations out of the ledger: one transaction, after which every stage lets them go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from sqlite3 import Row
+
+import orjson
+
+from palace_pipeline.ingest.purged import PURGED
+from palace_pipeline.model import Skip
+from palace_pipeline.purge.proof import Probes
+from palace_pipeline.redaction.forgetting import tombstone
+from palace_pipeline.store.ledger import Key, Ledger, pack_index
+from palace_pipeline.store.vault import Vault
+
+OF_CHATS = ("whole", "array", "lines")
+"""Uses of members that readers read; the others are kept unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Raw bytes to take out of the vault, and those that stay because they hold other conversations as well."""
+
+    elements: list[str] = field(default_factory=list[str])
+    members: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    shared: list[str] = field(default_factory=list[str])
+    """Files (paths) that hold them together with others."""
+    spared: list[str] = field(default_factory=list[str])
+    """Pieces of the vault that stay for that reason."""
+
+
+def elements_of(ledger: Ledger, keys: Iterable[Key]) -> dict[str, list[Key]]:
+    """Element -> those of `keys` that it shows."""
+    out: dict[str, list[Key]] = {}
+    for key in keys:
+        for row in ledger.rows(
+            "SELECT DISTINCT element FROM element_records WHERE provider = ? AND conversation_id = ?", key
+        ):
+            out.setdefault(row["element"], []).append(key)
+    return out
+
+
+def files_of(ledger: Ledger, elements: Iterable[str]) -> list[str]:
+    """Paths of the files that hold some elements."""
+    paths = {
+        row["path"]
+        for element in elements
+        for row in ledger.rows("SELECT path FROM file_elements WHERE element = ?", (element,))
+    }
+    return sorted(paths)
+
+
+def raw_of(ledger: Ledger, vault: Vault, keys: Sequence[Key], probes: Probes) -> Raw:
+    """The raw bytes that conversations are made of, and unread members (attachments, side files) that show them."""
+    doomed, raw = set(keys), Raw()
+    for element in elements_of(ledger, keys):
+        shown = ledger.rows("SELECT provider, conversation_id FROM element_records WHERE element = ?", (element,))
+        alone = {(row["provider"], row["conversation_id"]) for row in shown} <= doomed
+        row = ledger.one("SELECT pieces FROM elements WHERE element = ?", (element,))
+        pieces: list[str] = orjson.loads(row["pieces"]) if row is not None else []
+        members = _whole_members(ledger, element)
+        if alone:
+            raw.elements.append(element)
+            raw.members.extend((member["path"], member["member"]) for member in members)
+        else:
+            raw.shared.extend(files_of(ledger, [element]))
+            raw.spared.extend(pieces)
+            raw.spared.extend(name for member in members for name in orjson.loads(member["pieces"]))
+    for row in ledger.rows("SELECT path, member, use, pieces FROM members"):
+        names: list[str] = orjson.loads(row["pieces"])
+        if row["use"] not in OF_CHATS and probes.in_blocks(vault.piece(name) for name in names):
+            raw.members.append((row["path"], row["member"]))
+    return raw
+
+
+def _whole_members(ledger: Ledger, element: str) -> list[Row]:
+    return ledger.rows(
+        "SELECT DISTINCT m.path, m.member, m.pieces FROM file_elements f JOIN members m USING (path, member) "
+        "WHERE f.element = ? AND m.use = 'whole'",
+        (element,),
+    )
+
+
+def bury(ledger: Ledger, secret: bytes, keys: Sequence[Key], raw: Raw | None) -> None:
+    """Forget conversations, in one transaction with whatever the caller notes. `raw`: bytes to take from the vault too."""
+    with ledger.transaction():
+        ledger.bury([tombstone(*key, secret) for key in keys], vault=raw is not None)
+        for element, shown in elements_of(ledger, keys).items():
+            _tell(ledger, element, shown)
+        if raw is not None:
+            drop_raw(ledger, raw)
+        for key in keys:
+            let_go(ledger, key)
+
+
+def drop_raw(ledger: Ledger, raw: Raw) -> None:
+    """Nothing refers to these bytes any more; the vault is swept later."""
+    ledger.write_many("UPDATE elements SET pieces = ? WHERE element = ?", ((b"[]", one) for one in raw.elements))
+    ledger.write_many("DELETE FROM members WHERE path = ? AND member = ?", raw.members)
+
+
+def let_go(ledger: Ledger, key: Key) -> None:
+    """Take all that a conversation was made of; what was built of it goes with the stages, which are due now."""
+    for table in ("element_records", "sightings", "secret_candidates"):
+        ledger.write(f"DELETE FROM {table} WHERE provider = ? AND conversation_id = ?", key)
+    ledger.write(
+        "UPDATE conversations SET status = 'purged', input = 'purged', messages = 0, message_index = ?, "
+        "superseded_by = NULL, forked_from = NULL, undated_reason = NULL WHERE provider = ? AND conversation_id = ?",
+        (pack_index({}), *key),
+    )
+
+
+def _tell(ledger: Ledger, element: str, keys: Sequence[Key]) -> None:
+    """What is read of an element, and of the files that hold it, from now on: the same as if it were read anew."""
+    row = ledger.one("SELECT skips FROM elements WHERE element = ?", (element,))
+    skips: list[dict[str, object]] = orjson.loads(row["skips"]) if row is not None else []
+    places = ledger.rows("SELECT path, member FROM file_elements WHERE element = ?", (element,))
+    for number, place in enumerate(places):
+        shown = ledger.rows(
+            "SELECT provider, conversation_id, record FROM element_records WHERE element = ?", (element,)
+        )
+        gone = [one for one in shown if (one["provider"], one["conversation_id"]) in keys]
+        messages = sum(
+            row["messages"]
+            for one in gone
+            for row in ledger.rows(
+                "SELECT messages FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?", tuple(one)
+            )
+        )
+        skip = Skip(PURGED, place["path"], True, len(gone), "conversation")
+        if number == 0:
+            skips.append(asdict(skip))
+        provider = ledger.one("SELECT provider FROM files WHERE path = ?", (place["path"],))
+        ledger.write(
+            "INSERT INTO skips VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                place["path"],
+                provider["provider"] if provider else None,
+                skip.where,
+                skip.reason,
+                1,
+                skip.count,
+                skip.unit,
+            ),
+        )
+        ledger.write(
+            "UPDATE files SET conversations = max(conversations - ?, 0), messages = max(messages - ?, 0), "
+            "skipped = skipped + ? WHERE path = ?",
+            (len(gone), messages, len(gone), place["path"]),
+        )
+        ledger.write(
+            "UPDATE files SET status = 'skipped', reason = ? WHERE path = ? AND conversations = 0 AND status = 'done'",
+            (PURGED, place["path"]),
+        )
+    ledger.write("UPDATE elements SET skips = ? WHERE element = ?", (orjson.dumps(skips), element))

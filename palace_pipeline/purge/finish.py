@@ -1,0 +1,200 @@
+"""What follows once the ledger has let something go: every store loses it, and what was deleted leaves the disk.
+
+Everything here can be done again from any point, and needs nothing that the ledger does not know: a purge that was
+killed is finished by the next one, or by the next ingest.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from palace_pipeline.planner import Range, plan, ranges
+from palace_pipeline.purge.proof import is_sqlite
+from palace_pipeline.redaction.forgetting import KIND_IN_NAMES
+from palace_pipeline.redaction.forgotten import Forgotten, masked
+from palace_pipeline.stages.chunk import chunk
+from palace_pipeline.stages.common import Counts, Job
+from palace_pipeline.stages.drawers import file_drawers
+from palace_pipeline.stages.embed import begin_anew, publish_vectors
+from palace_pipeline.stages.normalize import normalize
+from palace_pipeline.stages.pages import write_pages
+from palace_pipeline.stages.publish import publish_exports, publish_tables
+from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.stages.redact import redact
+from palace_pipeline.store import pages
+from palace_pipeline.store.compact import compact
+from palace_pipeline.store.files import write_bytes
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Key, Ledger
+
+UNFINISHED = "purging"
+"""Name in the ledger's `meta` of what a purge still has to do."""
+BEFORE_INDEXES: tuple[Callable[[Job], Counts], ...] = (normalize, redact, chunk, file_drawers, write_pages)
+_KINDS_OF_TEXT = ("text", "char", "clob")
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a purge still has to do: sweep raw bytes out of the vault, look at every day (a value) or some."""
+
+    vault: bool
+    value: bool
+
+    def noted(self) -> str:
+        return orjson.dumps({"vault": self.vault, "value": self.value}).decode()
+
+
+def rest_of(ledger: Ledger) -> Rest | None:
+    """What a purge that was killed still has to do, or None."""
+    noted = ledger.meta(UNFINISHED)
+    return Rest(**orjson.loads(noted)) if noted else None
+
+
+def note_rest(ledger: Ledger, rest: Rest) -> None:
+    """In the transaction that lets something go: what has to follow, beside what an earlier purge has left to do."""
+    before = rest_of(ledger)
+    if before is not None:
+        rest = Rest(rest.vault or before.vault, rest.value or before.value)
+    ledger.set_meta(UNFINISHED, rest.noted())
+
+
+def finish(home: Home, batch: str) -> dict[str, int]:
+    """Do what a purge still has to do. Needs the write lock. Returns what was removed and rewritten; {} if there was
+    nothing to do."""
+    with home.ledger() as ledger:
+        rest = rest_of(ledger)
+        if rest is None:
+            return {}
+        gone = _purged(ledger)
+        recipes = recipes_of(home)
+        days = [
+            date.fromisoformat(row["day"])
+            for row in ledger.rows("SELECT day FROM conversations WHERE status = 'purged'")
+        ]
+        spans = plan(ledger, recipes) if rest.value else ranges(days, 0)
+        values = ledger.forgotten()
+    removed = {"conversations": len(gone), "pages": 0, "records": 0, "pieces": 0}
+    for span in spans:
+        for stage in BEFORE_INDEXES:
+            removed["pages"] += stage(Job(home, span, recipes, batch)).get("removed", 0)
+    for key in gone:
+        removed["pages"] += len(pages.forget_page(home.path, *key))
+    if rest.value:
+        clean_files(home, values)
+    removed |= _sweep_vault(home, pieces=rest.vault)
+    _indexes_anew(home, batch)
+    home.warehouse.unlink(missing_ok=True)
+    for span in spans:
+        publish_tables(Job(home, span, recipes, batch))
+    publish_exports(home, batch)
+    with home.ledger() as ledger, ledger.transaction():
+        for key in gone:
+            for table in ("published", "conversations"):
+                ledger.write(f"DELETE FROM {table} WHERE provider = ? AND conversation_id = ?", key)
+    compact(home.path / "vault/vault.sqlite")
+    compact(home.path / "ledger.sqlite")
+    with home.ledger() as ledger:
+        ledger.write("DELETE FROM meta WHERE name = ?", (UNFINISHED,))
+    return removed
+
+
+def _purged(ledger: Ledger) -> list[Key]:
+    rows = ledger.rows("SELECT provider, conversation_id FROM conversations WHERE status = 'purged' ORDER BY 1, 2")
+    return [(row["provider"], row["conversation_id"]) for row in rows]
+
+
+def _sweep_vault(home: Home, *, pieces: bool) -> dict[str, int]:
+    """Delete what the ledger does not refer to any more."""
+    with home.ledger() as ledger, home.vault() as vault:
+        records = {row["record"] for row in ledger.rows("SELECT record FROM sightings")}
+        removed = {"records": vault.keep_only("records", records), "pieces": 0}
+        if pieces:
+            rows = ledger.rows("SELECT pieces FROM elements UNION ALL SELECT pieces FROM members")
+            wanted = {name for row in rows for name in orjson.loads(row["pieces"])}
+            removed["pieces"] = vault.keep_only("pieces", wanted)
+        return removed
+
+
+def _indexes_anew(home: Home, batch: str) -> None:
+    """Both indexes from nothing: deleting in them leaves words in queues, dictionaries and segments."""
+    with home.ledger() as ledger:
+        begin_anew(ledger)
+        row = ledger.one("SELECT min(day), max(day) FROM conversations")
+    for name in ("chroma", "lexical"):
+        shutil.rmtree(home.path / name, ignore_errors=True)
+    if row is not None and row[0] is not None:
+        span = Range(date.fromisoformat(row[0]), date.fromisoformat(row[1]))
+        publish_vectors(Job(home, span, recipes_of(home), batch))
+
+
+# --- files that no stage writes anew ----------------------------------------------------------------------------------
+
+
+def clean_files(home: Home, values: Sequence[Forgotten]) -> int:
+    """Mask purged values in what belongs to the user on pages, in receipts, quarantine notes and Dagster's storage."""
+    key = home.key()
+    changed = 0
+    for path in sorted(home.conversations.rglob("*.md")):
+        changed += _clean_page(path, values, key)
+    for folder in (home.receipts, home.quarantine, home.dagster):
+        for path in sorted(folder.rglob("*")):
+            if not path.is_file() or path.is_symlink():
+                continue
+            if is_sqlite(path):
+                changed += _clean_sqlite(path, values, key)
+            elif path.suffix in (".json", ".yaml", ".log", ".txt", ".err", ".out"):
+                changed += _clean_text(path, values, key)
+    return changed
+
+
+def _clean_page(path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
+    text = path.read_bytes().decode("utf-8", "replace")
+    end = text.find("\n---", 4) if text.startswith("---\n") else 0
+    clean = masked(text[:end], values, key, KIND_IN_NAMES) + masked(text[end:], values, key)
+    if clean == text:
+        return False
+    write_bytes(path, clean.encode())
+    return True
+
+
+def _clean_text(path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
+    text = path.read_bytes().decode("utf-8", "replace")
+    if (clean := masked(text, values, key)) == text:
+        return False
+    write_bytes(path, clean.encode())
+    return True
+
+
+def _clean_sqlite(path: Path, values: Sequence[Forgotten], key: bytes) -> int:
+    changed = 0
+    connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+    try:
+        connection.execute("PRAGMA secure_delete=ON")
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            changed += _clean_table(connection, table, values, key)
+    finally:
+        connection.close()
+    if changed:
+        compact(path)
+    return changed
+
+
+def _clean_table(connection: sqlite3.Connection, table: str, values: Sequence[Forgotten], key: bytes) -> int:
+    columns: list[Any] = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+    changed = 0
+    for name in (column[1] for column in columns if any(kind in column[2].lower() for kind in _KINDS_OF_TEXT)):
+        sql = f'SELECT DISTINCT "{name}" FROM "{table}" WHERE typeof("{name}") = \'text\''
+        for (text,) in connection.execute(sql).fetchall():
+            if (clean := masked(text, values, key)) != text:
+                update = f'UPDATE OR REPLACE "{table}" SET "{name}" = ? WHERE "{name}" = ?'
+                changed += connection.execute(update, (clean, text)).rowcount
+    return changed

@@ -1,0 +1,194 @@
+"""Taking a value out of what the archive knows: records, names and notes, with a mask in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from sqlite3 import Row
+
+import orjson
+
+from palace_pipeline.ingest.sightings import Where, note, settle
+from palace_pipeline.model import Conversation, from_record, message_hash, to_record
+from palace_pipeline.purge.conversations import Raw, drop_raw, files_of, let_go
+from palace_pipeline.purge.proof import Probes
+from palace_pipeline.redaction.forgetting import without_forgotten
+from palace_pipeline.redaction.forgotten import Forgotten, forget, forms, masked
+from palace_pipeline.settings import Settings
+from palace_pipeline.store.ledger import Key, Ledger, pack_index, unpack_index
+from palace_pipeline.store.vault import Vault
+
+_NAMED_BY_PATH = ("files", "skips", "unknown_names", "members", "file_elements")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A record that shows the value."""
+
+    key: Key
+    record: str
+    sighting: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where a value stands; held in memory until it is gone."""
+
+    forms: list[str]
+    shown: list[Shown] = field(default_factory=list[Shown])
+    raw: Raw = field(default_factory=Raw)
+    files: list[str] = field(default_factory=list[str])
+    """Files of the user that it was read from."""
+
+    @property
+    def keys(self) -> list[Key]:
+        return sorted({one.key for one in self.shown})
+
+
+def search(ledger: Ledger, vault: Vault, value: str) -> Search:
+    """Every record, and every raw piece, that shows a value in any of its forms. Raises ValueError if it is too short."""
+    forget(value, b"")  # refuses what is too short
+    found = Search(forms(value))
+    probes = Probes(found.forms)
+    for row in ledger.rows("SELECT * FROM sightings WHERE superseded != 2 ORDER BY provider, conversation_id, record"):
+        if _shows(probes, vault.record(row["record"])):
+            found.shown.append(Shown((row["provider"], row["conversation_id"]), row["record"], row))
+    for row in ledger.rows("SELECT element, pieces FROM elements"):
+        pieces: list[str] = orjson.loads(row["pieces"])
+        if pieces and _shows(probes, b"".join(map(vault.piece, pieces))):
+            found.raw.elements.append(row["element"])
+    for row in ledger.rows("SELECT path, member, pieces FROM members"):
+        if any(_shows(probes, block) for block in _overlapping(vault, orjson.loads(row["pieces"]))):
+            found.raw.members.append((row["path"], row["member"]))
+    paths = {one.sighting["path"] for one in found.shown} | {path for path, _ in found.raw.members}
+    found.files.extend(sorted(paths | set(files_of(ledger, found.raw.elements))))
+    return found
+
+
+def _shows(probes: Probes, data: bytes) -> bool:
+    # Bytes of a value that is short are found by its text: what is searched here is text.
+    return probes.in_bytes(data) or probes.in_text(data.decode("utf-8", "replace"))
+
+
+def _overlapping(vault: Vault, pieces: Sequence[str]) -> Iterator[bytes]:
+    tail = b""
+    for name in pieces:
+        data = vault.piece(name)
+        yield tail + data
+        tail = data[-(64 << 10) :]
+
+
+def keyed(found: Search, secret: bytes) -> list[Forgotten]:
+    """What the archive keeps of a value."""
+    return [forget(form, secret) for form in found.forms]
+
+
+def masked_records(
+    found: Search, vault: Vault, known: Sequence[Forgotten], secret: bytes
+) -> list[tuple[Shown, Conversation, str]]:
+    """The records with masks, put into the vault beside the old ones."""
+    out: list[tuple[Shown, Conversation, str]] = []
+    for one in found.shown:
+        clean = without_forgotten(from_record(vault.record(one.record)), known, secret)
+        out.append((one, clean, vault.put_record(to_record(clean))))
+    vault.commit()
+    return out
+
+
+def apply(
+    ledger: Ledger,
+    vault: Vault,
+    settings: Settings,
+    known: Sequence[Forgotten],
+    secret: bytes,
+    rewritten: Sequence[tuple[Shown, Conversation, str]],
+    raw: Raw | None,
+) -> None:
+    """Note a purged value, and put what was rewritten in the place of what showed it. Inside the caller's transaction."""
+    ledger.forget(known, vault=raw is not None)
+    if raw is not None:
+        drop_raw(ledger, raw)
+    touched: set[Key] = set()
+    for one, conversation, record in rewritten:
+        if conversation.key != one.key:
+            _rename(ledger, vault, settings, one, conversation, record)
+        elif record != one.record:
+            _replace(ledger, one, conversation, record)
+        touched.add(one.key)
+    for key in sorted(touched):
+        if not ledger.sightings(key):
+            let_go(ledger, key)
+            continue
+        index: dict[str, str] = {}
+        for sighting in sorted(ledger.sightings(key), key=lambda s: s["updated_at"] or ""):
+            index |= unpack_index(sighting["message_index"])
+        ledger.write(
+            "UPDATE conversations SET messages = ?, message_index = ? WHERE provider = ? AND conversation_id = ?",
+            (len(index), pack_index(index), *key),
+        )
+        settle(ledger, key)
+    _mask_names(ledger, known, secret)
+
+
+def _replace(ledger: Ledger, one: Shown, conversation: Conversation, record: str) -> None:
+    index = {message.message_id: message_hash(message) for message in conversation.messages}
+    ledger.write(
+        "UPDATE OR REPLACE sightings SET record = ?, message_index = ? "
+        "WHERE provider = ? AND conversation_id = ? AND record = ?",
+        (record, pack_index(index), *one.key, one.record),
+    )
+    ledger.write(
+        "UPDATE OR REPLACE element_records SET record = ? WHERE provider = ? AND conversation_id = ? AND record = ?",
+        (record, *one.key, one.record),
+    )
+
+
+def _rename(
+    ledger: Ledger, vault: Vault, settings: Settings, one: Shown, conversation: Conversation, record: str
+) -> None:
+    """The value was part of the conversation's own id: it goes on under another, and the old one is let go."""
+    row = one.sighting
+    where = Where(row["path"], row["member"], row["sha256"], settings.start, date.fromisoformat(row["seen_day"]))
+    note(ledger, vault, conversation, where)
+    ledger.write(
+        "UPDATE OR REPLACE element_records SET conversation_id = ?, record = ? "
+        "WHERE provider = ? AND conversation_id = ? AND record = ?",
+        (conversation.conversation_id, record, *one.key, one.record),
+    )
+    ledger.write(
+        "DELETE FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?", (*one.key, one.record)
+    )
+
+
+def _mask_names(ledger: Ledger, known: Sequence[Forgotten], secret: bytes) -> None:
+    """Paths, places and counts that show the value. The path of a file that is still called so must stay: by it the
+    file is known."""
+
+    def clean(text: str) -> str:
+        return masked(text, known, secret)
+
+    for row in ledger.rows("SELECT path FROM files"):
+        path = str(row["path"])
+        if clean(path) != path and not Path(path).exists():
+            for table in _NAMED_BY_PATH:
+                ledger.write(f"UPDATE OR REPLACE {table} SET path = ? WHERE path = ?", (clean(path), path))
+    for table, column in (
+        *(("files", "root"), ("sightings", "path"), ("sightings", "member"), ("skips", "place")),
+        *(("unknown_names", "name"), ("stage_log", "counts"), ("elements", "skips"), ("elements", "unknown")),
+    ):
+        for row in ledger.rows(f"SELECT DISTINCT {column} AS text FROM {table}"):
+            text = row["text"].decode() if isinstance(row["text"], bytes) else str(row["text"])
+            if column == "root" and Path(text).exists():
+                continue
+            if (new := clean(text)) != text:
+                value = new.encode() if isinstance(row["text"], bytes) else new
+                ledger.write(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (value, row["text"]))
+    for row in ledger.rows("SELECT path, member FROM members UNION SELECT path, member FROM file_elements"):
+        if not Path(row["path"]).exists() and (member := clean(row["member"])) != row["member"]:
+            for table in ("members", "file_elements"):
+                ledger.write(
+                    f"UPDATE OR REPLACE {table} SET member = ? WHERE path = ? AND member = ?",
+                    (member, row["path"], row["member"]),
+                )
