@@ -8,7 +8,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, is_placeholder, looks_random, pair_share, word_share
+from palace_pipeline.redaction.verdicts import (
+    WEAK_PASSWORDS,
+    is_hex,
+    is_placeholder,
+    is_uuid,
+    looks_random,
+    pair_share,
+    password_like,
+    password_shaped,
+    word_share,
+)
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,6 +105,11 @@ _SECRET_PARAM = re.compile(
     rb"([A-Za-z0-9%_\-.~+/=]{12,4096})",
     re.I,
 )
+_SECRET_PATH = re.compile(
+    rb"/(?:hooks?|webhooks?|incoming|key|token|secret|apikey|api-key|reset|invite|magic|unsubscribe|confirm|verify|callback|"
+    rb"s|share)/(?:[A-Za-z0-9]{1,12}/)?([A-Za-z0-9_\-]{20,512})(?=[/?#&]|[^\w./-]|[.,]?\s|\Z)",
+    re.I,
+)
 MAX_URL = 4096
 _URL_STOP = re.compile(rb"[\s\"'`<>\x80]")
 
@@ -132,12 +147,25 @@ def url_parameters(data: bytes, at: int, end: int) -> Iterator[Held]:
             yield Held(param.start(2), param.end(2), "url-signature", "url-parameter")
 
 
+def url_paths(data: bytes, at: int, end: int) -> Iterator[Held]:
+    """Random parts of a path behind a word like `hooks` or `token`."""
+    for part in _SECRET_PATH.finditer(data, at, end):
+        value = part[1].decode()
+        if (
+            looks_random(value, 20)
+            and not is_uuid(value)
+            and not (is_hex(value) and part[0][1:3].lower() in (b"s/", b"sh"))
+        ):
+            yield Held(part.start(1), part.end(1), "url-token", "url-path")
+
+
 def weak_pair(user: str, word: str) -> bool:
     """True when the password of a URL or login is an example, a variable, or the well-known default."""
     low = word.lower()
     return (
         is_placeholder(word)
         or low in WEAK_PASSWORDS
+        or low.rsplit(":", 1)[-1] in WEAK_PASSWORDS
         or (low == user.lower() and word.isalpha())
         or set(word) <= set("*x.•-_")
         or word.startswith(("$", "%", "{", "<", ":"))
@@ -154,29 +182,68 @@ _COOKIE = re.compile(
 )
 _PAIR = re.compile(rb"([A-Za-z0-9_.\-]{1,64})=([^;\s,]{8,4096})")
 _LOGIN = re.compile(
-    rb"(?:-u|--user|--proxy-user|--creds)[ =]?\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})", re.I
+    rb"(?:-u|--user|--proxy-user|--creds|https? -a)[ =]?\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})",
+    re.I,
 )
 _SHORT_FLAG = re.compile(
     rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,120}? (?:-p|-P|-a|-w)[ =]?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})", re.I
 )
 _PASSWORD_FILE = re.compile(rb":\d{4}:(?:[\w.-]{1,63}|\*):([\w.-]{1,63}):([^\s\"'`\\\x80]{4,128})")
+_LAST_WORD = re.compile(
+    rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,160}[ \t][\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{5,128})[\"']?[ \t]*(?=\r?\n|\Z|[|;&`])",
+    re.I,
+)
+_TWO_QUOTED = re.compile(
+    rb"[a-z]{2,24}[ =]{0,3}\(?\(?[^\n\"'()]{0,40}\(?[\"']([^\"'\n]{1,64})[\"'][ \t]*,[ \t]*[\"']([^\"'\n]{4,128})[\"'][ \t]*[),]",
+    re.I,
+)
+_ORACLE = re.compile(rb"jdbc:oracle:[a-z]{2,8}:([\w.$#-]{1,64})/([^\s\"'`@\x80]{4,128})@", re.I)
+_PIPED = re.compile(
+    rb"(?:echo|printf)(?: -n| -e)?[ \t]+[\"']([^\"'\n]{4,128})[\"'][ \t]*\|[^\n]{0,60}(?:passw|secret|login|token|stdin)",
+    re.I,
+)
 _REQUIRED = re.compile(rb"(?:requirepass|masterauth|auth-pass)[ =:]+[\"']?([^\s\"'`;\x80]{4,128})", re.I)
 _SECURE = re.compile(rb"convertto-securestring\b[^\r\n|\"']{0,40}[\"']([^\"'\r\n\x80]{4,128})[\"']", re.I)
 _MANIFEST_ENTRY = re.compile(
-    rb"(?:\r?\n|\\{1,3}n)[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?"
+    rb"(?:\r?\n|\\{1,3}n)[ \t\-]{1,12}[\"']?[\w.\-]{1,64}[\"']?:[ \t]*[\"']?([!-~]{4,4096}?)[\"']?"
     rb",?[ \t]*(?=\r?\n|\\{1,3}n|[ \"]|\Z)"
 )
 _MANIFEST_DATA = re.compile(rb"(?:\n|\\{1,3}n)[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.I)
 MANIFEST = 8000
 """Characters of a manifest that are looked at."""
 _COMMANDS = (
-    b"mysql", b"mariadb", b"sshpass", b"docker login", b"podman login", b"redis-cli", b"ldapsearch", b"htpasswd",
-    b"smbclient", b"mongodump", b"mongosh", b"az login", b"sqlcmd", b"7z ", b"unzip ", b"psexec",
-)  # fmt: skip
-_LOGINS = (b"-u ", b'-u"', b"-u'", b"--user", b"--proxy-user", b"--creds")
+    b"mysql",
+    b"mariadb",
+    b"sshpass",
+    b"docker login",
+    b"podman login",
+    b"redis-cli",
+    b"ldapsearch",
+    b"htpasswd",
+    b"smbclient",
+    b"mongodump",
+    b"mongosh",
+    b"az login",
+    b"sqlcmd",
+    b"7z ",
+    b"unzip ",
+    b"psexec",
+)
+_LAST = (
+    b"htpasswd -",
+    b"mc alias set",
+    b"mc config host add",
+    b"rocommunity",
+    b"rwcommunity",
+    b"enable password",
+    b"smbpasswd",
+)
+_PAIRS = (b"auth=", b"auth(", b"getconnection(", b"credential(", b"credentials(", b".login(", b".connect(")
+_ECHOED = (b"echo ", b"printf ")  # fmt: skip
+_LOGINS = (b"-u ", b'-u"', b"-u'", b"--user", b"--proxy-user", b"--creds", b"http -a ", b"https -a ")
 _MANIFESTS = (b"kind: secret", b'kind: "secret', b'"kind":"secret', b'"kind": "secret')
 WORDS_OF_INTEREST = (
-    b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS,
+    b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS, *_LAST, *_PAIRS, *_ECHOED, b"jdbc:oracle:",
     b":5432:", b":6432:", b":5433:", b"requirepass", b"masterauth", b"auth-pass", b"convertto-securestring",
 )  # fmt: skip
 """What `spoken_secrets` wants to be called with: where these words stand in the lower-cased text."""
@@ -203,12 +270,35 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
             if at >= manifest:
                 manifest = at + MANIFEST
                 yield from _manifest(data, at)
+        elif word in _LAST or word in _PAIRS or word in _ECHOED or word == b"jdbc:oracle:":
+            yield from _told(data, at, word)
         elif at >= done:  # a command line: looked at once, up to its end
             done = at + 160
             for pattern in (_SHORT_FLAG,) if word in _COMMANDS else (_REQUIRED, _SECURE):
                 found = pattern.match(data, at, at + 400)
                 if found and _option(_ascii(found[1])):
                     yield Held(found.start(1), found.end(1), "password", "password-option")
+
+
+def _told(data: bytes, at: int, word: bytes) -> Iterator[Held]:
+    """The last word of a command, the second of two literals, what is piped into a command for secrets."""
+    pattern = _LAST_WORD if word in _LAST else _TWO_QUOTED if word in _PAIRS else _PIPED if word in _ECHOED else _ORACLE
+    start = at
+    while start and data[start - 1 : start].isalpha() and at - start < 16:
+        start -= 1
+    found = pattern.match(data, start if word in _PAIRS else at, min(len(data), at + 400))
+    if found is None:
+        return
+    value = _ascii(found[found.lastindex or 0])
+    user = _ascii(found[1]) if found.lastindex == 2 else ""
+    if weak_pair(user, value) or value.startswith(("http", "/")):
+        return
+    if (
+        password_shaped(value)
+        or looks_random(value, 12)
+        or (word not in _PAIRS and password_like(value, quoted=True) and _option(value))
+    ):
+        yield Held(*found.span(found.lastindex or 0), "password", "password-told")
 
 
 def _login(data: bytes, at: int) -> Iterator[Held]:
@@ -228,13 +318,19 @@ def _option(word: str) -> bool:
     return odd and not weak_pair("", word) and not re.match(r"[\d.]+:?\d*$|[./~]", word)
 
 
+def _plain_entry(value: bytes) -> bool:
+    word = _ascii(value)
+    return (password_like(word, quoted=True) or looks_random(word, 12)) and not weak_pair("", word)
+
+
 def _manifest(data: bytes, at: int) -> Iterator[Held]:
     """The base64 values of a Kubernetes Secret: its `data` may stand before or after its `kind`."""
     low, high = max(0, at - MANIFEST // 2), min(len(data), at + MANIFEST)
     for block in _MANIFEST_DATA.finditer(data, low, high):
         entry = _MANIFEST_ENTRY.match(data, block.end(), high)
         while entry is not None:
-            if not is_placeholder(_ascii(entry[1])) and base64_text(entry[1]):
+            plain = b"stringData" in block[0] and _plain_entry(entry[1])
+            if plain or (not is_placeholder(_ascii(entry[1])) and base64_text(entry[1])):
                 yield Held(entry.start(1), entry.end(1), "secret", "cluster-secret")
             entry = _MANIFEST_ENTRY.match(data, entry.end(), high)
 

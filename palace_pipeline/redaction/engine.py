@@ -8,21 +8,22 @@ in its normalised and joined views, and in what is encoded in it.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
-from palace_pipeline.redaction import containers, names, pii, shapes
+from palace_pipeline.redaction import containers, names, pii
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
 from palace_pipeline.redaction.people import Named, Names
-from palace_pipeline.redaction.recipe import ENGINE_RECIPE, data_text
+from palace_pipeline.redaction.recipe import ENGINE_RECIPE
+from palace_pipeline.redaction.rules import ALNUM, Rule, body_of, in_context, load_rules, match, starts_here
 from palace_pipeline.redaction.scanning import Program, Runs
-from palace_pipeline.redaction.verdicts import is_placeholder, looks_random, secret_enough, word_share
+from palace_pipeline.redaction.telling import Telling
+from palace_pipeline.redaction.tokens import GUESSED, unknown_token
+from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
 from palace_pipeline.redaction.views import View, decoded_base64, flat, views_of
 from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.settings import RedactionSettings
@@ -98,63 +99,11 @@ class Work:
             raise WorkLimit("work budget spent")
 
 
-# --- rules ------------------------------------------------------------------------------------------------------------
+# --- the engine -------------------------------------------------------------------------------------------------------
 
-
-@dataclass(slots=True, frozen=True)
-class Rule:
-    """A token known by its shape (see rules.toml)."""
-
-    id: str
-    kind: str
-    shapes: tuple[str, ...]
-    anchors: tuple[str, ...]
-    regex: re.Pattern[bytes]
-    back: int
-    gate: str
-    context: re.Pattern[bytes] | None
-    locate: bool
-    bare_start: bool
-    never: tuple[str, ...]
-    shape_tests: bool
-
-
-@cache
-def load_rules() -> tuple[Rule, ...]:
-    """The rules of rules.toml; raises ValueError when a rule has no anchor."""
-    table = tomllib.loads(data_text("rules.toml"))
-    return tuple(_rule(row) for row in table["rules"])
-
-
-def _rule(row: dict[str, Any]) -> Rule:
-    found = tuple(row["shapes"])
-    anchors = tuple(row.get("anchors") or sorted({p for shape in found for p in shapes.prefixes(shape)}))
-    locate = bool(row.get("locate", False))
-    if not locate and not all(len(anchor) >= 2 for anchor in anchors):
-        raise ValueError(f"rule {row['id']} has no fixed part to look for")
-    pattern = row.get("pattern") or "|".join(f"(?:{shapes.regex(shape)})" for shape in found)
-    context = row.get("context")
-    return Rule(
-        id=row["id"],
-        kind=row.get("kind", row["id"]),
-        shapes=found,
-        anchors=() if locate else anchors,
-        regex=re.compile(pattern.encode()),
-        back=row.get("back", 0),
-        gate=row.get("gate", "body"),
-        context=re.compile("|".join(context).encode(), re.I) if context else None,
-        locate=locate,
-        bare_start=all(anchor.isalnum() for anchor in anchors),
-        never=tuple(row.get("never", ())),
-        shape_tests=bool(row.get("shape_tests", True)),
-    )
-
-
-_ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
-_RUN = Runs(bytes(_ALNUM) + b"+/_-", 20)
+_RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
 _BASE64_TEXT = re.compile(rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[2-7][0-9a-fA-F]){16}")
-_WORDS = containers.WORDS_OF_INTEREST
 _URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
 
 
@@ -174,7 +123,7 @@ class RuleEngine:
         self._automaton = BytesAhoCorasick(
             self._anchors, matchkind=MatchKind.Standard, implementation=Implementation.DFA
         )
-        self._words = BytesAhoCorasick(list(_WORDS), matchkind=MatchKind.Standard, implementation=Implementation.DFA)
+        self._telling = Telling()
         self._located = tuple(rule for rule in self._rules if rule.locate)
         self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
         self._private = tuple(Program(pattern.encode(), latin=False) for pattern in settings.private_patterns)
@@ -258,10 +207,10 @@ class RuleEngine:
         yield from self._anchored(text, data, work)
         for found in names.assigned(data):
             yield _named(text, found)
-        for found in names.foreign(text, data):
+        words = names.foreign_words(text)
+        for found in names.foreign(text, data, words):
             yield _named(text, found)
-        words = self._words.find_matches_as_indexes(data.lower())
-        for held in containers.spoken_secrets(data, [(_WORDS[index], start) for index, start, _ in words]):
+        for held in self._telling.find(text, data, words):
             yield _held(text, held)
         for found in pii.personal(text, data):
             yield _personal(text, found)
@@ -283,6 +232,8 @@ class RuleEngine:
                     url_end = done["://"] = containers.url_end(data, start)
                     for held in containers.url_parameters(data, start, url_end):
                         yield _held(text, held)
+                    for held in containers.url_paths(data, start, url_end):
+                        yield _held(text, held)
                 for held in containers.url_credentials(data, start):
                     yield _held(text, held)
                 continue
@@ -294,13 +245,14 @@ class RuleEngine:
                     yield _held(text, held)
                 continue
             for rule in self._anchor_rules[index]:
-                if start < done.get(rule.id, 0) or not (rule.back or _starts_here(data, start, rule.bare_start)):
+                if start < done.get(rule.id, 0) or not (rule.back or starts_here(data, start, rule.bare_start)):
                     continue
-                hit = _match(rule, text, data, start, end)
-                if hit is not None:
-                    done[rule.id] = hit.end
-                    work.spend(hit.end - hit.start)
-                    yield hit
+                got = match(rule, data, start, end)
+                if got is not None:
+                    low, high, prefix = got
+                    done[rule.id] = high
+                    work.spend(high - low)
+                    yield Hit(low, high, rule.kind, rule.id, "rule", 0.95, text[low:high], prefix=prefix)
                 else:
                     run = _TOKEN_RUN.match(data, start)
                     size = run.end() - start if run else 0
@@ -310,20 +262,26 @@ class RuleEngine:
 
     def _runs(self, text: str, data: bytes, work: Work, own: list[Hit]) -> Iterator[tuple[int, int, str]]:
         """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
+        known = {hit.start: hit.end for hit in own}
         for start, end in _RUN.spans(data):
             if data[end : end + 1] == b"=":  # padding of base64
                 end += 2 if data[end + 1 : end + 2] == b"=" else 1
             size = end - start
-            if not start or data[start - 1] not in _ALNUM:
+            if not start or data[start - 1] not in ALNUM:
                 edge = start + (data[start - 1 : start + 1] in (b"\\n", b"\\r", b"\\t"))
                 while data[edge] in b"+/-_":
                     edge += 1
                 for rule in self._located if self._located_any.match(data, edge) else ():
                     found = rule.regex.match(data, edge)
-                    if found and _in_context(rule, data, edge) and secret_enough(_body(found[0])):
+                    if found and in_context(rule, data, edge) and secret_enough(body_of(found[0])):
                         prefix = found[0].rfind(b"_") + 1 or found[0].rfind(b"-") + 1
                         value = text[edge : found.end()]
                         own.append(Hit(edge, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
+                token = unknown_token(text, data, edge, end) if end - edge >= 20 else None
+                if token is not None and known.get(token.start, 0) < token.end:
+                    value = text[token.start : token.end]
+                    hit = Hit(token.start, token.end, "token", token.rule, "rule", 0.6, value, prefix=token.prefix)
+                    own.append(hit)
                 if 26 <= size <= 52 and data[start] in b"13KL5T9c" and (kind := pii.base58_check(text[start:end])):
                     own.append(Hit(start, end, kind, kind, "personal", 0.95, text[start:end]))
             if size < 24 or _BASE64_TEXT.match(data, start) is None:
@@ -332,50 +290,6 @@ class RuleEngine:
             if plain is not None:
                 work.spend(2 * len(plain))
                 yield start, end, plain
-
-
-def _starts_here(data: bytes, start: int, bare: bool) -> bool:
-    """Is this the left edge of a token? An escaped line break is one; the middle of a base64 run is not."""
-    if not start:
-        return True
-    before = data[start - 1]
-    if before in _ALNUM:
-        return data[start - 2 : start] in (b"\\n", b"\\r", b"\\t")
-    if bare and before in b"+/" and start > 1:
-        return data[start - 2] not in _ALNUM
-    return not (bare and before in b"_" and start > 1 and data[start - 2] in _ALNUM)
-
-
-def _match(rule: Rule, text: str, data: bytes, start: int, end: int) -> Hit | None:
-    if rule.back:
-        found = None
-        for edge in range(max(0, start - rule.back), start + 1):
-            if _starts_here(data, edge, False) and (found := rule.regex.match(data, edge)) and found.end() > start:
-                break
-        if found is None or found.end() <= start:
-            return None
-    else:
-        found = rule.regex.match(data, start)
-        if found is None:
-            return None
-    low, high = found.span("v") if "v" in rule.regex.groupindex and found["v"] is not None else found.span()
-    if not _in_context(rule, data, low):
-        return None
-    prefix = end - low if low <= start and not rule.back else 0
-    body = _body(data[low + prefix : high])
-    if rule.gate == "body" and not secret_enough(body):
-        return None
-    if rule.gate == "shape" and is_placeholder(body):
-        return None
-    return Hit(low, high, rule.kind, rule.id, "rule", 0.95, text[low:high], prefix=prefix)
-
-
-def _body(token: bytes) -> str:
-    return token.decode("latin-1")
-
-
-def _in_context(rule: Rule, data: bytes, start: int) -> bool:
-    return rule.context is None or rule.context.search(data, max(0, start - 120), start) is not None
 
 
 # --- readings ---------------------------------------------------------------------------------------------------------
@@ -420,10 +334,13 @@ class _Reading:
         cuts = view.cuts(hit.start, hit.end)
         if not cuts:
             return None
+        guessed = hit.rule in GUESSED
+        if guessed and hit.rule != "prefixed-token" and not all(cut in view.firm for cut in cuts):
+            return None  # what a line says of a run says nothing of the next line
         known_to = {found.end for found in self.own if found.kind == hit.kind or found.layer == hit.layer}
         for index, cut in enumerate(cuts):
             before = view.source(hit.start, cut)[1]
-            if cut in view.firm or before not in known_to:
+            if cut in view.firm or not (guessed or before in known_to):
                 continue
             stop = cuts[index + 1] if index + 1 < len(cuts) else hit.end
             piece = self.text[cut:stop]

@@ -21,6 +21,7 @@ from palace_pipeline.redaction.verdicts import (
     is_uuid,
     looks_random,
     password_like,
+    password_shaped,
     token_like,
     word_share,
 )
@@ -42,21 +43,27 @@ class Assigned:
 _STEMS = (
     rb"key|token|secret|passw|passphrase|passcode|pwd|credential|auth|bearer|cookie|session|[_\-.]dsn|psk|mnemonic|"
     rb"(?:seed|recovery)[ _-]?phrase|[_\-. \"'>]pass|[_\-. \"'>]pw|[_\-. \"']pat|license|licence|_sas|webhook|salt|"
-    rb"identified +by|contrase\x80a|passwort|kennwort|mot de passe|senha|wachtwoord|parola|clave"
+    rb"(?:root|bind|store|key|db|admin|become|smtp|user|trust|wifi)(?:pass|pw)|[\n\t,;{(]pass|"
+    rb"identified +(?:with [a-z_0-9]{3,40} +)?by|contrase(?:n|\x80)a|"
+    rb"passwort|kennwort|mot ?de ?passe|senha|wachtwoord|parola|clave|mdp|"
+    rb"schl(?:ue|\x80)ssel|geheimnis|jeton|secreto|chave|cle_|zugangscode"
 )
 _CLOSERS = rb"(?:\\{0,3}[\"'\x60]|[\])}*_]){0,5}"
 _ASSIGN = Program(
     rb"(?i)((?:" + _STEMS + rb")[a-z0-9_.\-]{0,32})" + _CLOSERS + rb"(?:"
-    rb"([ \t]{0,12}(?::=|=>|->|==|[:=|>~])[ \t]{0,4})"
-    rb"|([ \t]{0,4}[,;{]?\s{0,24}\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
-    rb"|([ \t]{0,4},[ \t]{0,4})\\{0,3}[\"'\x60]"
-    rb"|([ \t]{1,8}(?:for [a-z0-9_.\- ]{1,32} )?(?:is|are|was|were|to|as|equals|es|ist|est)"
-    rb"(?: now| set to| currently|:)?[ \t]{1,4})"
+    rb"((?:[ \t]\([^()\n]{1,24}\))?[ \t]{0,12}(?::=|=>|->|==|[:=|>~])[ \t]{0,4}|</key>\s{0,24}<string>)"
+    rb"|((?:[ \t]{0,4}[,;{][^{}<>\n]{0,40}?)?[ \t]{0,4}[,;{]?\s{0,24}"
+    rb"\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
+    rb"|([ \t]{0,4}(?:,|\(|\|\||\?\?)[ \t]{0,4})[NE]?\\{0,3}[\"'\x60]"
+    rb"|([ \t]{1,8}(?:for [a-z0-9_.\- ]{1,32} )?(?:is|are|was|were|to|as|equals|es|ist|est|lautet|\x80|"
+    rb"(?:should|must|will) be|(?:changed|set|reset) to)"
+    rb"(?: now| set to| currently| jetzt|:)?[ \t]{1,4})"
     rb"|([ \t]{1,8})[\"'\x60(\x80]{0,3}[!-~]{6}"
-    rb"|(\x80{1,4}[ \t]?)"
+    rb"|([ \t]?\x80{1,4}[ \t]?)"
+    rb"|(\r?\n(?:\r?\n)?)[ \t]{0,8}[!-~]{8}"
     rb")"
 )
-_SIGN, _PAIR, _COMMA, _PROSE, _SPACE, _OTHER = range(2, 8)
+_SIGN, _PAIR, _COMMA, _PROSE, _SPACE, _OTHER, _BREAK = range(2, 9)
 _NAME_BACKWARDS = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}")
 _WORD_BEFORE = re.compile(rb"[ \-]([A-Za-z]{2,24})(?![A-Za-z0-9_])")
 _COMMAND_BEFORE = re.compile(
@@ -130,7 +137,7 @@ _TYPE = re.compile(
 )
 _WRAPPER = re.compile(
     rb"(?:new [A-Z]\w{2,30}|SecretStr|Secret|String|str|bytes|Buffer\.from|Some|Token|ApiKey|pydantic\.SecretStr|"
-    rb"[A-Z]\w{0,24}(?:Credential|Credentials|Key|Token|Secret))\((?=\\{0,3}[\"'\x60])|[rbfu](?=[\"'])"
+    rb"[A-Z]\w{0,24}(?:Credential|Credentials|Key|Token|Secret))\((?=\\{0,3}[\"'\x60])|[rbfuNE](?=[\"'])"
 )
 _OPEN = re.compile(rb"[ \t]{0,12}(?:<!\[CDATA\[)?((?:\\{0,3}[\"'\x60]){1,3}|\*{1,2}[ \t]?\x60?)?")
 _QUOTED = {
@@ -151,9 +158,10 @@ _ENV_END = re.compile(rb"[\"'\x60]|\\{1,4}[nrt]|[;,]\Z|&&")
 _CLOSED = re.compile(rb"\)(?![A-Za-z0-9])")
 _TRAILING = b".,;:!?)]}*|"
 _NEXT_LINE = re.compile(
-    rb"[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}"
+    rb"(?:[ \t]*[|>][+\-]?\d?)?[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}"
     rb"[\"'\x60]?([!-~]{8,512}?)[\"'\x60]?[ \t]*(?:\r?\n|\Z)"
 )
+_BLOCK = re.compile(rb"[ \t]*[|>][+\-]?\d?[ \t]*\r?\n")
 _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|splunk|key|ssws)[ :]+(?=\S)", re.I)
 
 
@@ -161,8 +169,8 @@ def assigned(data: bytes) -> Iterator[Assigned]:
     """Values that stand beside a credential name and look like one, in `flat` text."""
     for spans in _ASSIGN.spans(data, resume=1):
         name_start, name_end = spans[1]
-        operator = next(i for i in range(_SIGN, _OTHER + 1) if spans[i][0] >= 0)
-        while data[name_start] in b"_-. \"'>":
+        operator = next(i for i in range(_SIGN, _BREAK + 1) if spans[i][0] >= 0)
+        while data[name_start] in b"_-. \"'>\n\t,;{(":
             name_start += 1
         before = _NAME_BACKWARDS.match(data[max(0, name_start - 48) : name_start][::-1])
         left = name_start - (before.end() if before else 0)
@@ -176,11 +184,22 @@ def assigned(data: bytes) -> Iterator[Assigned]:
         if strength is None:
             continue
         low, high = spans[operator]
+        if operator == _BREAK:
+            line = data[data.rfind(b"\n", 0, left) + 1 : left] if left else b""
+            got = _on_next_line(data, low, name, strength) if _alone(line) else None
+            if got is not None:
+                yield got
+            continue
         place = low if operator == _SPACE else high
         sign = data[low:high].strip()
         got = _value(data, place, left, name, strength, operator, sign)
         if got is not None:
             yield got
+
+
+def _alone(line: bytes) -> bool:
+    """Does a name behind this beginning of a line have the line to itself (or is it the name of a part of a form)?"""
+    return not line.strip(b" \t#>*-") or line.endswith(b'name="')
 
 
 def _value(
@@ -201,7 +220,7 @@ def _value(
     if option:
         place = option.end()
     opened = _OPEN.match(data, place)
-    quote = opened[1][-1:] if opened and opened[1] else b""
+    quote = opened[1].rstrip()[-1:] if opened and opened[1] else b""
     start = opened.end() if opened else place
     if quote and not scheme:
         scheme = _SCHEME.match(data, start)
@@ -209,6 +228,8 @@ def _value(
             start = scheme.end()
     body = _QUOTED[quote].match(data, start) if quote else None
     quoted = body is not None
+    if body is None and sign == b":" and not quote and _BLOCK.match(data, place):
+        return _on_next_line(data, place, name, strength)
     if body is None:
         body = _BARE.match(data, start)
         if body is not None and _ANOTHER.match(data, start):
@@ -231,13 +252,33 @@ def _value(
         return None
     if strength == "weak" and re.match(r"[A-Za-z_][\w.-]*=[^=]", value):
         return None  # a cookie's own name: its value is looked at as a pair
+    called = sign in (b"(", b"||", b"??")
+    if called:
+        return Assigned(start, end, strength, name) if quoted and _called(name, sign, value, strength) else None
     if operator == _COMMA and (data[left - 1] not in b"\"'`" or re.search(r"[\[\]<>]|^[\w.-]+:\d", value)):
         return None
     if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):
         return None
     prose = operator in (_PROSE, _OTHER) or (operator == _SPACE and not quoted)
     digest = name.lower() in ("key", "auth", "session", "salt")
-    return Assigned(start, end, strength, name) if _judge(value, strength, quoted, prose, digest) else None
+    fine = _judge(value, strength, quoted, prose, digest)
+    if not fine and strength == "password" and operator in (_SIGN, _OTHER):
+        fine = value.isdigit() and 6 <= len(value) <= 12 and not is_placeholder(value) and value not in WEAK_PASSWORDS
+    return Assigned(start, end, strength, name) if fine else None
+
+
+_SETTER = re.compile(
+    r"(?:set|with|put|add|use|new)?_?(?:[a-z]{0,12}_?)?(?:password|passwd|passphrase|pwd|secret|token|key)s?", re.I
+)
+
+
+def _called(name: str, sign: bytes, value: str, strength: Strength) -> bool:
+    """`setPassword("…")`, `env.KEY || "…"`: the value must be beyond doubt."""
+    if sign == b"(" and not _SETTER.fullmatch(name.rsplit(".", 1)[-1]):
+        return False
+    if strength == "password":
+        return password_shaped(value) or looks_random(value, 8)
+    return strength == "strong" and looks_random(value, 16)
 
 
 def _line_end(data: bytes, start: int, end: int) -> int:
@@ -255,7 +296,7 @@ def _bare_end(data: bytes, start: int, end: int, left: int) -> int:
         value = value[: cut.start()]
     if b"(" not in value and (closed := _CLOSED.search(value)):
         value = value[: closed.start()]
-    stripped = value.rstrip(_TRAILING)
+    stripped = value if data[start + len(value) : start + len(value) + 2] == b"</" else value.rstrip(_TRAILING)
     return start + len(stripped)
 
 
@@ -313,7 +354,9 @@ def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Ass
 
 # --- names in other scripts -------------------------------------------------------------------------------------------
 
-_FOREIGN_GROUPS: tuple[tuple[Strength, str], ...] = (("password", "foreign_password"), ("strong", "foreign_token"))
+_FOREIGN_GROUPS: tuple[tuple[Strength, str], ...] = (
+    ("password", "foreign_password"), ("strong", "foreign_token"), ("phrase", "foreign_seed"),
+)  # fmt: skip
 _FOREIGN: tuple[tuple[str, Strength], ...] = tuple(
     (word.replace("_", " "), strength) for strength, group in _FOREIGN_GROUPS for word in sorted(WORDS[group])
 )
@@ -321,22 +364,45 @@ _FOREIGN_NAMES = AhoCorasick([word.lower() for word, _ in _FOREIGN], matchkind=M
 _GAP = 16
 """Characters that may stand between a name and its value: a particle, a colon, quotes."""
 _AFTER = re.compile(
-    rf"(?:[^\x21-\x7e\n]|[:=：(（\[*`\"'“「‘]){{0,{_GAP}}}?(?P<open>[`\"'“「‘(]?)(?P<value>[!-~]{{6,512}})"
+    rf"(?P<gap>(?:[^\x21-\x7e\n]|[:=：(（\[*`\"'“「‘|>\-]|\n(?=[ \t]{{0,4}}[!-~]{{8,512}}(?:\n|\Z))|"
+    rf"(?<![a-z])(?:is|es|est|ist|jetzt|now|api|lautet|actual)(?![a-z])){{0,{_GAP}}}?)"
+    r"(?P<open>[`\"'“「‘(]?)(?P<value>[!-~]{6,512})"
 )
 _ASCII = Runs(bytes(range(33, 127)), 6)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def foreign(text: str, data: bytes) -> Iterator[Assigned]:
-    """Values after a credential name in Chinese, Japanese, Korean, Russian and others: the value is a run of ASCII."""
+@dataclass(slots=True, frozen=True)
+class ForeignWord:
+    """A credential name of the word lists at text[start:end]."""
+
+    start: int
+    end: int
+    word: str
+    strength: Strength
+
+
+def foreign_words(text: str) -> list[ForeignWord]:
+    """Names in Chinese, Japanese, Korean, Russian and others, in order."""
     if text.isascii():
-        return
+        return []
     low = _SURROGATE.sub("\ufffd", text.lower())
     if len(low) != len(text):  # a letter whose lower case is two: places would not fit
         low = _SURROGATE.sub("\ufffd", text)
+    return [
+        ForeignWord(start, end, *_FOREIGN[index]) for index, start, end in _FOREIGN_NAMES.find_matches_as_indexes(low)
+    ]
+
+
+def foreign(text: str, data: bytes, words: list[ForeignWord] | None = None) -> Iterator[Assigned]:
+    """Values after the names of `foreign_words` (looked for when not given): the value is a run of ASCII."""
+    words = foreign_words(text) if words is None else words
+    if not words:
+        return
     runs = _ASCII.spans(data)
     run = next(runs, None)
-    for index, start, end in _FOREIGN_NAMES.find_matches_as_indexes(low):
+    for place in words:
+        end = place.end
         while run is not None and run[1] < end + 6:
             run = next(runs, None)
         if run is None:
@@ -345,16 +411,19 @@ def foreign(text: str, data: bytes) -> Iterator[Assigned]:
         if found is None:
             continue
         start, value = found.start("value"), found["value"]
-        while value[:1] in "`\"'([:=*":
+        while value[:1] in "`\"'([:=*|>-":
             value, start = value[1:], start + 1
         if not value:
             continue
         stop = _bare_end(data, start, start + len(value), start)
         value = text[start:stop]
-        name, strength = _FOREIGN[index]
-        if strength == "password":
+        if place.strength == "password":
             fine = password_like(value, quoted=False, prose=True) and value.lower() not in WEAK_PASSWORDS
+            fine = fine and (password_shaped(value) or re.match(r"\d[A-Z][a-z]+$|[A-Z][a-z]+\d$", value) is None)
+            fine = fine or (
+                value.isdigit() and 6 <= len(value) <= 12 and re.search("[:=：是はé]", found["gap"]) is not None
+            )
         else:
             fine = token_like(value, quoted=False, strong=True)
         if fine:
-            yield Assigned(start, stop, strength, name)
+            yield Assigned(start, stop, place.strength, place.word)

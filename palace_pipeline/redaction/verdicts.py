@@ -41,13 +41,25 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]{1,15}://")
 _VERSION_OR_DATE = re.compile(r"v?\d+(?:[.\-/:T ]\d+){1,7}(?:Z|[a-z]\w{0,8})?$|\d{1,14}$|[\d.,:/-]*[.,:/-][\d.,:/-]*$")
 
 
+_DIGITS = b"0123456789"
+_UPPER = bytes(range(65, 91))
+_LOWER = bytes(range(97, 123))
+_NO_ALNUM = bytes(set(range(256)) - set(_DIGITS + _UPPER + _LOWER))
+_KINDS = bytes.maketrans(_DIGITS + _UPPER + _LOWER, b"0" * 10 + b"A" * 26 + b"a" * 26)
+
+
+@lru_cache(1024)
+def _n_log_n(count: int) -> float:
+    return count * math.log2(count)
+
+
 def entropy(text: str) -> float:
     """Shannon entropy in bits per character with the Miller-Madow correction for short strings."""
     if not text:
         return 0.0
     total = len(text)
     counts = Counter(text).values()
-    plain = -sum(n / total * math.log2(n / total) for n in counts)
+    plain = math.log2(total) - sum(map(_n_log_n, counts)) / total
     return plain + (len(counts) - 1) / (2 * total * math.log(2))
 
 
@@ -56,7 +68,7 @@ def pair_share(letters: str) -> float:
     low = letters.lower()
     if len(low) < 2:
         return 1.0
-    return sum(low[i : i + 2] in _COMMON_PAIRS for i in range(len(low) - 1)) / (len(low) - 1)
+    return sum(map(_COMMON_PAIRS.__contains__, map(str.__add__, low, low[1:]))) / (len(low) - 1)
 
 
 @lru_cache(4096)
@@ -88,36 +100,41 @@ def looks_random(text: str, least: int = 10) -> bool:
 
     Digits alone, words, identifiers and dates are not random; lower-case hex is when it is long enough.
     """
-    size = len(text)
-    if size < least:
-        return False
-    letters = sum(c.isalpha() for c in text)
-    digits = sum(c.isdigit() for c in text)
+    return len(text) >= least and _random(text)
+
+
+@lru_cache(8192)
+def _random(text: str) -> bool:
+    data = text.encode("ascii", "replace")
+    size = len(data)
+    core = data.translate(None, _NO_ALNUM)
+    digits = size - len(data.translate(None, _DIGITS))
+    letters = len(core) - digits
     if not letters:
         return False
     words = word_share(text)
     if words >= 0.5:
         return False
-    distinct = len(set(text))
+    distinct = len(set(data))
     if distinct < min(8, size // 2 + 1) or (_MASKED if size < 24 else _LONG_RUN).search(text):
         return False
     bits = entropy(text)
     if is_hex(text):
         return digits >= 2 and bits >= (2.6 if size < 24 else 3.0)
-    core = re.sub(r"[^A-Za-z0-9]", "", text)
     if len(core) < size * 0.7:
         return False
-    upper = sum(c.isupper() for c in core)
-    lower = letters - upper
+    upper = size - len(data.translate(None, _UPPER))
     if bits < min(3.9, 1.0 + 0.5 * math.log2(size) * 1.1):
         return False
     if digits:
-        changes = sum(core[i].isdigit() != core[i + 1].isdigit() for i in range(len(core) - 1))
+        kinds = core.translate(_KINDS)
+        changes = kinds.count(b"0a") + kinds.count(b"a0") + kinds.count(b"0A") + kinds.count(b"A0")
         return changes >= 2 and digits >= max(1, size // 24) and (words < 0.35 or changes >= 5)
-    if upper and lower:
-        turns = sum(core[i].islower() != core[i + 1].islower() for i in range(len(core) - 1))
-        return words < 0.3 and (turns >= size * 0.28 or (size >= 16 and pair_share(core) < 0.4))
-    return size >= 16 and pair_share(core) < 0.45
+    if upper and upper < letters:
+        kinds = core.translate(_KINDS)
+        turns = kinds.count(b"aA") + kinds.count(b"Aa")
+        return words < 0.3 and (turns >= size * 0.28 or (size >= 16 and pair_share(core.decode()) < 0.4))
+    return size >= 16 and pair_share(core.decode()) < 0.45
 
 
 def is_placeholder(value: str) -> bool:
@@ -143,12 +160,18 @@ def is_code(value: str) -> bool:
     low = value.lower().rstrip(";,")
     return (
         low in _CODE_WORDS
+        or re.split("[;,]", low)[0] in _CODE_WORDS
         or _CALL.match(value) is not None
         or (_IDENTIFIER.fullmatch(value) is not None and _is_name(value))
     )
 
 
+_ODD_CASE = re.compile("[a-z][A-Z]{2,}[a-z]")
+
+
 def _is_name(identifier: str) -> bool:
+    if _ODD_CASE.search(identifier) and word_share(identifier) < 0.34:
+        return False
     if word_share(identifier) > 0.5:
         return True
     return (
@@ -197,6 +220,8 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     plain = re.fullmatch(r"[A-Za-z]+\d+", value) is not None and value.rstrip("0123456789").lower() not in _EXAMPLES
     if not quoted and ((is_code(value) and not plain) or re.match(r"[\w.]+\(.*", value)):
         return False
+    if not quoted and re.match(r"--?[a-z]+(?:-[a-z]+)+(?:=|$)", value):
+        return False  # an option
     if re.fullmatch(r"[a-z_]+(?:\|[a-z_]+(?::[\w,]+)?)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", value):
         return False  # validation rules, names of variables
     digit = any(c.isdigit() for c in value)
@@ -215,7 +240,35 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     if size < 8 or not letters:
         return False
     humps = len(re.findall(r"[a-z][A-Z]", value))
+    if _ODD_CASE.search(value) and word_share(value) < 0.34:
+        return True
     return pair_share(value) < 0.45 or looks_random(value, 8) or (humps >= 2 and word_share(value) < 0.5)
+
+
+_SIGNS = frozenset("!@#$%^&*?+=~")
+_NO_PASSWORD = re.compile(
+    r"[()\[\]{}<>\"'`\\,;|]|://|^\w+=|@\d+\.|@[\w.-]+\.[a-z]{2,}$|^[a-z.]+@[a-z]+\d*$|&\w+=|%[0-9A-F]{2}|^[@$%-]|^[\w-]*[:/].*[/:]|^#\w+$|"
+    r"^[\d.,%$€+-]+$|^\$?[\d.]+[a-zA-Z]{0,3}[!?]?$|\.\w{2,4}$"
+)
+
+
+@lru_cache(4096)
+def password_shaped(value: str) -> bool:
+    """Is this word of a line one that people (or generators) make for a password? Strict: nothing else says so."""
+    size = len(value)
+    if not 8 <= size <= 64 or _NO_PASSWORD.search(value) or is_placeholder(value):
+        return False
+    digits = sum(c.isdigit() for c in value)
+    letters = sum(c.isalpha() for c in value)
+    if not digits or letters < 3 or "..." in value:
+        return False
+    inner = sum(c in _SIGNS for c in value[1:-1])
+    if inner or (value[-1] in "!#$*@" and digits >= 2 and letters >= 4):
+        return not re.search(r"[a-z]\+\+|\*\*", value)
+    if not value.isalnum():
+        return False
+    upper = any(c.isupper() for c in value)
+    return size >= 10 and upper and digits >= 2 and looks_random(value, 10) and word_share(value) < 0.3
 
 
 def secret_enough(body: str) -> bool:

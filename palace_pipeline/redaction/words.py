@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
 
-from ahocorasick_rs import BytesAhoCorasick, MatchKind
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
 WORDS: dict[str, frozenset[str]] = {
     name: frozenset(text.split())
@@ -38,3 +39,30 @@ class Finder:
             if not self._alone[index] or not (low[start - 1 : start].isalpha() or low[end : end + 1].isalpha()):
                 return True
         return False
+
+
+class Marks:
+    """Where words of several lists stand in a short piece of text; case is ignored.
+
+    A word that begins or ends with `|` in its list must not go on with a letter there; `_` is a blank, `-` or `_`.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._words: list[tuple[int, bool, bool]] = []
+        keys: list[bytes] = []
+        for kind, name in enumerate(names):
+            for word in sorted(WORDS[name]):
+                bare = word.strip("|")
+                for joint in {bare.replace("_", sign) for sign in " -_"} | ({bare.replace("_", "")} - {bare}):
+                    keys.append(joint.encode())
+                    self._words.append((kind, word.startswith("|"), word.endswith("|")))
+        self._automaton = BytesAhoCorasick(keys, matchkind=MatchKind.Standard, implementation=Implementation.DFA)
+
+    def find(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """The list a word is from, and where it begins."""
+        low = data.lower()
+        for index, start, end in self._automaton.find_matches_as_indexes(low, overlapping=True):
+            kind, left, right = self._words[index]
+            if (left and low[start - 1 : start].isalpha() and start) or (right and low[end : end + 1].isalpha()):
+                continue
+            yield kind, start

@@ -1,0 +1,64 @@
+"""Where telling words stand in a text, and what is secret beside them: one automaton for headers, commands, codes,
+sentences and tables, in any language of the word lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+
+from palace_pipeline.redaction import codes, containers, names, spoken
+from palace_pipeline.redaction.containers import Held
+from palace_pipeline.redaction.words import WORDS
+
+_SAID = frozenset(word.replace("_", " ").encode() for word in WORDS["said_password"])
+_COLUMNS = frozenset({b"token", b"secret", b"api key", b"api_key", b"apikey", b"access key"})
+_CODES = frozenset(codes.WORDS_OF_INTEREST)
+_HELD = frozenset(containers.WORDS_OF_INTEREST)
+_ALL = sorted(_SAID | _COLUMNS | _CODES | _HELD)
+_SEEDS = frozenset(WORDS["foreign_seed"])
+
+
+class Telling:
+    """Built once; keeps nothing between texts."""
+
+    def __init__(self) -> None:
+        self._automaton = BytesAhoCorasick(_ALL, matchkind=MatchKind.Standard, implementation=Implementation.DFA)
+
+    def find(self, text: str, data: bytes, foreign: list[names.ForeignWord]) -> Iterator[Held]:
+        """Secrets beside telling words of `data` (flat) and beside the names in other scripts."""
+        held: list[tuple[bytes, int]] = []
+        near = tables = 0
+        for index, start, end in self._automaton.find_matches_as_indexes(data.lower(), overlapping=True):
+            word = _ALL[index]
+            if word in _HELD:
+                held.append((word, start))
+            if word in _CODES:
+                yield from codes.codes(data, word, start)
+            if word in _SAID and start >= near and (word == b"passw" or not data[end : end + 1].isalpha()):
+                yield from spoken.passwords_near(data, start, near)
+                near = start + spoken.AFTER
+            if (word in _SAID or word in _COLUMNS) and start >= tables and _in_table(data, start, end):
+                yield from spoken.columns(text, data, start)
+                tables = end
+        yield from containers.spoken_secrets(data, held)
+        near = 0
+        for found in foreign:
+            if found.word in _SEEDS:
+                yield from codes.seed_phrase(data, found.end)
+            elif found.strength == "password":
+                if found.start >= near:
+                    yield from spoken.passwords_near(data, found.start, near)
+                    near = found.end + spoken.AFTER
+                if _in_table(data, found.start, found.end):
+                    yield from spoken.columns(text, data, found.start)
+
+
+def _in_table(data: bytes, start: int, end: int) -> bool:
+    """A cheap look: does a separator of cells follow the word (or its rest) or stand before it?"""
+    after = data[end : end + 24].lstrip(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_ \"'`)*\x80")[:1]
+    if after not in (b"", b"|", b",", b";", b"\t", b"\n", b"\r"):
+        return False
+    line = data.rfind(b"\n", max(0, start - 400), start)
+    head = data[max(line, start - 400, 0) : start]
+    return after in (b"|", b",", b";", b"\t") or b"," in head or b"|" in head or b"\t" in head or b";" in head
