@@ -118,6 +118,27 @@ def doctor(json: Json = False) -> None:
 
 
 @app.command(rich_help_panel="Archive")
+def purge(
+    conversation: Annotated[
+        str | None, typer.Argument(help="provider:id, a page, or the beginning of an id.", show_default=False)
+    ] = None,
+    value_from_stdin: Annotated[
+        bool, typer.Option("--value-from-stdin", help="Forget a value instead; it is read from stdin.")
+    ] = False,
+    vault: Annotated[bool, typer.Option("--vault", help="Also remove the raw bytes from the vault.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Forget a conversation or a value everywhere, with proof; it is not taken in again. Cannot be undone.
+
+    palace purge chatgpt:6634f2a1 --vault
+    """
+    from palace_pipeline.cli.purge import run_purge
+
+    raise typer.Exit(run_purge(conversation, from_stdin=value_from_stdin, vault=vault, yes=yes, as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
 def ui(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
@@ -216,7 +237,6 @@ _LATER = {
     "thread": "One conversation around a message.",
     "gaps": "Source against archive: missing days, and healing them.",
     "rebuild": "Derived stores from scratch.",
-    "purge": "Forget a conversation or a value, with proof.",
 }
 
 

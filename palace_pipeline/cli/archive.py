@@ -22,6 +22,7 @@ from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.stages.missing import mark_missing
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.stages.withheld import try_again
 from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.ledger import LedgerTooNew
@@ -77,6 +78,7 @@ def run_ingest(paths: Sequence[Path], *, dry_run: bool, limit: int | None, as_js
 def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict[str, Any], list[str]]:
     """Read, plan, build; returns the receipt and what failed. Starts no run when there is nothing to do."""
     batch, failures = new_batch(), list[str]()
+    finish_purge(home, batch)
     os.environ.update(environment(home.settings))  # before Dagster is loaded: the first partition is in it
     found = list(scan(paths or home.settings.folders, home.path))
     with home.ledger() as ledger:
@@ -101,10 +103,21 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
         return write_receipt(home.receipts, ledger, batch), failures
 
 
+def finish_purge(home: Home, batch: str) -> None:
+    """What a purge that was killed has left to do comes before anything else."""
+    with home.ledger() as ledger:
+        unfinished = ledger.meta("purging") is not None
+    if unfinished:
+        from palace_pipeline.purge import finish
+
+        finish(home, batch)
+
+
 def build(home: Home, batch: str, failures: list[str]) -> None:
     """Run the planner's ranges until nothing is left; a range that fails does not keep the others from being built."""
     with home.ledger() as ledger:
         mark_missing(home, ledger)
+        try_again(ledger)
     for _ in range(ROUNDS):
         with home.ledger() as ledger:
             spans = plan(ledger, recipes_of(home))
@@ -172,10 +185,9 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
             f"{receipt['days']} days · {receipt['pages']} pages · {receipt['drawers']} drawers · "
             f"{receipt['vectors']} vectors · {masked} places masked · {sum(receipt['seconds'].values()):.1f} s of work"
         )
-    if receipt["withheld"]:
-        out(
-            f"withheld: {receipt['withheld']} conversation(s) in which a second look still found something; see: palace doctor"
-        )
+    for held in receipt["withheld_places"]:
+        places = ", ".join(f"{place['place']}: {place['kind']}" for place in held["places"][:5])
+        out(f"withheld {held['what']}: {held['provider']} {held['conversation_id']} ({places})")
     expected: dict[str, int] = {}
     for skip in receipt["skipped"]:
         if skip["expected"]:

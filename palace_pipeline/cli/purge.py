@@ -1,0 +1,127 @@
+"""`palace purge`: says what it will do, asks, does it, and shows the proof."""
+
+from __future__ import annotations
+
+import sys
+
+from palace_pipeline.cli.archive import new_batch, open_home
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progress, say
+from palace_pipeline.purge import (
+    Purged,
+    PurgeError,
+    Target,
+    Value,
+    find_conversation,
+    find_value,
+    purge_conversation,
+    purge_value,
+)
+from palace_pipeline.redaction.forgotten import SHORTEST
+from palace_pipeline.store.home import Home
+
+_FILES_SHOWN = 20
+
+
+def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as_json: bool) -> int:
+    """Forget a conversation, or a value that is read from stdin. Exit code 1: something is still found."""
+    if (named is None) is not from_stdin:
+        raise UsageError("say which conversation (provider:id, a page, the beginning of an id), or --value-from-stdin")
+    home = open_home(must_exist=True)
+    if not yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("there is nobody to ask; add --yes if you mean it")
+    value = _read_value() if from_stdin else None
+    with home.writing():
+        if value is not None:
+            found = find_value(home, value)
+            _say_value(found, vault=vault)
+            if not yes and not _agreed():
+                return 0
+            with progress():
+                purged = purge_value(home, found, vault=vault, batch=new_batch())
+        else:
+            target = _target(home, named or "", vault=vault)
+            _say_conversation(target, vault=vault)
+            if not yes and not _agreed():
+                return 0
+            with progress():
+                purged = purge_conversation(home, target.keys, vault=vault, batch=new_batch())
+    if as_json:
+        out_json(purged.as_json())
+    else:
+        _show(purged, vault=vault)
+    return 0 if purged.clean else NOT_TAKEN
+
+
+def _target(home: Home, named: str, *, vault: bool) -> Target:
+    try:
+        return find_conversation(home, named, vault=vault)
+    except PurgeError as error:
+        raise UsageError(str(error)) from None
+
+
+def _read_value() -> str:
+    """The value, never from the arguments: those can be seen by others and stay in the shell's history."""
+    if sys.stdin.isatty():
+        import getpass
+
+        value = getpass.getpass("Value to forget (not shown): ", sys.stderr)
+    else:
+        try:
+            value = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError:
+            raise UsageError("the value on stdin is no UTF-8") from None
+        value = value.removesuffix("\n").removesuffix("\r")
+    if len(value) < SHORTEST:
+        raise UsageError(f"a value needs at least {SHORTEST} characters: a shorter one would tear holes into words")
+    return value
+
+
+def _agreed() -> bool:
+    sys.stderr.write("This cannot be undone. Go on? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _say_conversation(target: Target, *, vault: bool) -> None:
+    say(f"Forgets {', '.join(f'{provider}:{name}' for provider, name in target.keys)}: {target.messages} message(s).")
+    say(
+        "Removed from pages, lake, search, tables and records"
+        + (", and the raw bytes from the vault." if vault else ".")
+    )
+    if not vault:
+        say("The raw bytes stay in the vault; --vault removes them as well.")
+    for path in target.shared:
+        say(f"Its raw bytes stay in the vault with {path}: they hold other conversations too.")
+    _say_files(target.files)
+
+
+def _say_value(found: Value, *, vault: bool) -> None:
+    say(f"Masks the value in {len(found.keys)} conversation(s), and wherever else it stands.")
+    raw = found.found.raw
+    pieces = len(raw.elements) + len(raw.members)
+    if vault:
+        say(f"Raw bytes that show it are removed from the vault: {pieces} piece(s) of exports.")
+    elif pieces:
+        say(f"{pieces} piece(s) of exports in the vault show it and stay; --vault removes them as well.")
+    _say_files(found.found.files)
+
+
+def _say_files(files: list[str]) -> None:
+    for path in files[:_FILES_SHOWN]:
+        say(f"Yours, and left as it is: {path}")
+    if len(files) > _FILES_SHOWN:
+        say(f"and {len(files) - _FILES_SHOWN} more files of yours.")
+
+
+def _show(purged: Purged, *, vault: bool) -> None:
+    out("removed: " + ", ".join(f"{count} {what}" for what, count in purged.removed.items()))
+    proof = purged.proof
+    for store, hits in proof.stores.items():
+        out(f"{store}: {'nothing left' if not hits else f'STILL FOUND in {hits} place(s)'}")
+    out(f"looked for {proof.probes} piece(s) of text in {proof.files} files ({proof.size:,} bytes)")
+    if not vault:
+        out("not looked at: the raw bytes in the vault (--vault)")
+    for place in proof.found:
+        say(f"still found: {place}")
+    if proof.found:
+        say("Mend what is named (rename a file, end a program that has it open) and run the same command again.")
