@@ -164,15 +164,17 @@ def _waiting(home: Home) -> Iterator[Finding]:
 
 def _withheld(home: Home) -> Iterator[Finding]:
     with home.ledger() as ledger:
-        rows = ledger.rows(
-            "SELECT provider, conversation_id FROM conversations WHERE status = 'withheld' OR page = '' ORDER BY 1, 2"
-        )
+        rows = ledger.withheld()
     for row in rows[:50]:
+        what = "is withheld" if row["what"] == "conversation" else "has fields that are withheld"
+        places = ", ".join(f"{place['place']}: {place['kind']}" for place in row["places"][:5])
         yield Finding(
             "note",
-            f"{row['provider']} {row['conversation_id']} is withheld: a second look still found something in it",
+            f"{row['provider']} {row['conversation_id']} {what} ({places})",
             "add what it is to [redaction] in palace.toml; it is tried again when the rules change",
         )
+    if len(rows) > 50:
+        yield Finding("note", f"and {len(rows) - 50} more conversations with something withheld", None)
 
 
 def _quarantine(home: Home) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.missing import mark_missing
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.stages.withheld import try_again
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lock import HomeBusy
 
@@ -136,6 +137,7 @@ def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) ->
     try:
         with home.writing(wait_seconds=0), home.ledger() as ledger:
             mark_missing(home, ledger)
+            try_again(ledger)
     except HomeBusy:
         return dg.SkipReason("another process is writing to the archive")
     with home.ledger() as ledger:

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from palace_pipeline.chunking import chunk_conversation
 from palace_pipeline.embedding.model import load_model
 from palace_pipeline.model import CHUNKS, Chunk, frame, short_hash
 from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
+from palace_pipeline.stages.withheld import Place, hits, withhold
 from palace_pipeline.transcripts.rows import conversations_of
+
+JOINT = 512
+"""Characters of a chunk that are looked at behind its context."""
 
 
 def chunk(job: Job) -> Counts:
-    """Cut what has changed. Returns conversations and chunks."""
+    """Cut what has changed. Returns conversations, chunks, and conversations withheld.
+
+    What is put together here (a question with its answer, a piece with its context) is looked at once more.
+    """
     started = time.perf_counter()
-    counts: Counts = {"conversations": 0, "chunks": 0}
+    counts: Counts = {"conversations": 0, "chunks": 0, "withheld": 0}
     lake = job.home.lake
     with job.home.ledger() as ledger:
         work = due(ledger, "chunks", job.span, job.recipes, force=job.force)
         tokenizer = load_model(job.home.settings.embedding) if work else None
+        settings = job.home.settings.redaction
+        funnel = Funnel(settings, job.home.key(), forgotten=ledger.forgotten()) if work else None
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows):
                 assert tokenizer is not None
+                assert funnel is not None
                 keys = [key_of(row) for row in part]
-                clean = conversations_of(
-                    lake.read("clean/conversations", [month], keys=keys),
-                    lake.read("clean/messages", [month], keys=keys),
+                clean = list(
+                    conversations_of(
+                        lake.read("clean/conversations", [month], keys=keys),
+                        lake.read("clean/messages", [month], keys=keys),
+                    )
                 )
                 out: list[dict[str, Any]] = []
                 identity: dict[Key, str] = {}
+                found: dict[Key, list[Place]] = {}
                 for head, conversation in clean:
                     chunks = chunk_conversation(conversation, tokenizer)
+                    if places := hits(funnel, shown_texts(chunks)):
+                        found[conversation.key] = places
+                        chunks = []
                     out.extend(_row(head, c) for c in chunks)
                     identity[conversation.key] = short_hash(
                         str(head["day"]), *(f"{c.drawer_id}{c.chunk_index}{c.text_hash}" for c in chunks)
@@ -44,11 +62,30 @@ def chunk(job: Job) -> Counts:
                     (key_of(row), row["made_from"], identity.get(key_of(row), "none")) for row in part
                 ]
                 ledger.mark_built("chunks", built)
+                withhold(job, ledger, month, clean, found)
+                counts["withheld"] += len(found)
                 counts["conversations"] += len(part)
                 counts["chunks"] += len(out)
                 done += len(part)
                 report("cutting", done, len(work))
         return logged(job, ledger, "chunks", started, counts)
+
+
+def shown_texts(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:
+    """Name and text of what indexes hold of some chunks: the text, alone and behind its context."""
+    named: list[tuple[str, str]] = []
+    for chunk in chunks:
+        name = f"chunk {chunk.chunk_index + 1}"
+        named.append((name, chunk.text))
+        if chunk.context:
+            # Only where they meet is new: both have been looked at as they stand in the conversation.
+            named.append((f"{name} (context)", f"{chunk.context}\n\n{_beginning(chunk.text)}"))
+    return named
+
+
+def _beginning(text: str) -> str:
+    """At most JOINT characters, up to a blank: half a mask would look like something else."""
+    return text if len(text) <= JOINT else text[:JOINT].rsplit(None, 1)[0]
 
 
 def _row(head: dict[str, Any], chunk: Chunk) -> dict[str, Any]:

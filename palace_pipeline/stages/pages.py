@@ -11,9 +11,11 @@ from palace_pipeline.planner import due, split_by_month
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
+from palace_pipeline.stages.withheld import Place, hits, withhold
 from palace_pipeline.store import pages
 from palace_pipeline.store.files import write_bytes
-from palace_pipeline.transcripts.page import PageHead
+from palace_pipeline.transcripts.page import PageHead, render
+from palace_pipeline.transcripts.page_parts import written_by_program
 from palace_pipeline.transcripts.rows import conversations_of
 
 WITHHELD = ""
@@ -21,10 +23,11 @@ WITHHELD = ""
 
 
 def write_pages(job: Job) -> Counts:
-    """Write what has changed. Returns pages, those really written, removed ones, kept conflicts, withheld pages and hits.
+    """Write what has changed. Returns pages, those really written, removed ones, kept conflicts, withheld conversations
+    and hits.
 
-    What the program wrote on a page is scanned once more (the user's notes are the user's). A page that still shows
-    something is taken away again and counted; `scan_hits` are those that could not be.
+    A page is looked at once more before it is written (the user's notes are the user's): with a hit the conversation is
+    withheld, here and in every store. What was written is read back; `scan_hits` are pages that show something even so.
     """
     started = time.perf_counter()
     names = ("pages", "written", "removed", "conflicts", "withheld", "scan_hits")
@@ -48,9 +51,12 @@ def write_pages(job: Job) -> Counts:
                     key_of(row): home.path / row["page"] if row["page"] else None for row in part
                 }
                 page_of: dict[Key, str | None] = {}
-                shown = conversations_of(
-                    lake.read("clean/conversations", [month], keys=keys),
-                    lake.read("clean/messages", [month], keys=keys),
+                held: dict[Key, list[Place]] = {}
+                shown = list(
+                    conversations_of(
+                        lake.read("clean/conversations", [month], keys=keys),
+                        lake.read("clean/messages", [month], keys=keys),
+                    )
                 )
                 for head, conversation in shown:
                     if head["status"] == "withheld":
@@ -64,6 +70,10 @@ def write_pages(job: Job) -> Counts:
                         redactions=masked[key],
                         source_sha256=(head["source_sha256"],) if head["source_sha256"] else (),
                     )
+                    planned = render(conversation, page_head)
+                    if places := hits(funnel, said(planned)):
+                        held[key] = places
+                        continue
                     result = pages.write_page(
                         home.path,
                         conversation,
@@ -78,12 +88,10 @@ def write_pages(job: Job) -> Counts:
                     if result.conflict is not None:
                         counts["conflicts"] += 1
                         clean_copy(result.conflict, funnel)
-                    if result.written and funnel.scan_published([_said(result.generated)]):
+                    if result.written and unlike(result.generated, planned) and hits(funnel, said(result.generated)):
+                        held[key] = [("page on disk", "unreadable")]
                         pages.remove_page(result.path)
-                        counts["withheld"] += 1
-                        counts["scan_hits"] += result.path.exists() and result.generated in result.path.read_text(
-                            "utf-8"
-                        )
+                        counts["scan_hits"] += result.path.exists()
                         continue
                     page_of[key] = result.path.relative_to(home.path).as_posix()
                 for row in part:
@@ -99,6 +107,8 @@ def write_pages(job: Job) -> Counts:
                         ((page_of.get(key), *key) for key in keys),
                     )
                     ledger.mark_built("pages", built)
+                withhold(job, ledger, month, shown, held)
+                counts["withheld"] += len(held)
                 done += len(part)
                 report("pages", done, len(work))
         if funnel is not None and ledger.meta("conflicts_recipe") != job.recipes.redaction:
@@ -110,6 +120,7 @@ def write_pages(job: Job) -> Counts:
 
 _OWN = r"^(?:<!-- palace:.*|palace: .*|conversation_id: .*|chat_link: .*|  - \"[0-9a-f]{64}\")$\n?"
 _OWN_LINES = re.compile(_OWN, re.MULTILINE)
+_TOKEN = re.compile(r"^palace: ([0-9a-f]{8}) ", re.MULTILINE)
 _OWN_PARTS = re.compile(f"({_OWN})", re.MULTILINE)
 
 
@@ -125,9 +136,18 @@ def clean_copy(copy: Path, funnel: Funnel) -> bool:
     return True
 
 
-def _said(page: str) -> str:
-    """A page without the program's own lines: ids and hashes are exempt by schema, and some look like account numbers."""
-    return _OWN_LINES.sub("", page)
+def said(page: str) -> list[tuple[str, str]]:
+    """Name and text of the parts of a page, without the program's own lines: ids and hashes are exempt by schema, and
+    some look like account numbers."""
+    head, _, body = page.partition("\n\n# ")
+    token = _TOKEN.search(head)
+    body = re.sub(rf"^<!-- palace:{token[1]} .*$", "", body, flags=re.MULTILINE) if token else body
+    return [("page head", _OWN_LINES.sub("", head)), ("page", f"# {body}")]
+
+
+def unlike(written: str, planned: str) -> bool:
+    """Does what was read back differ from what was looked at before it was written?"""
+    return written != written_by_program(planned)
 
 
 def _places(drawers: object) -> tuple[dict[Key, tuple[str, ...]], dict[Key, str]]:

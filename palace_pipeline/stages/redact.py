@@ -8,9 +8,11 @@ from typing import Any
 
 from palace_pipeline.model import CONVERSATIONS, FINDINGS, MESSAGES, Conversation, frame, short_hash, to_record
 from palace_pipeline.planner import due, split_by_month
-from palace_pipeline.redaction.funnel import Funnel, conversation_fields
+from palace_pipeline.redaction.funnel import Funnel, Redacted, conversation_fields
+from palace_pipeline.redaction.report import place_of
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
+from palace_pipeline.stages.withheld import ERROR, Place, emptied, hits, note_redacted
 from palace_pipeline.transcripts.rows import conversation_row, conversations_of, message_rows
 
 
@@ -33,24 +35,23 @@ def redact(job: Job) -> Counts:
                 messages: list[dict[str, Any]] = []
                 findings: list[dict[str, Any]] = []
                 outcome: dict[Key, tuple[str, str]] = {}
+                withheld: dict[Key, list[Place]] = {}
                 secrets: list[tuple[Key, set[bytes], set[bytes]]] = []
                 known = ledger.secret_claims() if remember else frozenset[bytes]()
                 raw = conversations_of(
                     lake.read("raw/conversations", [month], keys=keys), lake.read("raw/messages", [month], keys=keys)
                 )
                 for head, conversation in raw:
-                    redacted = funnel.redact_conversation(conversation, known)
-                    clean, status = redacted.conversation, "ok"
-                    if redacted.withheld:
-                        status = "partial"
-                        counts["withheld_fields"] += len(redacted.withheld)
-                    if remember:
-                        left = funnel.candidates(text for _, text in conversation_fields(clean))
-                        secrets.append((clean.key, redacted.claims, left))
-                    if funnel.scan_published(list(published_texts(clean))):
+                    redacted, left, places = judged(funnel, conversation, known, remember=remember)
+                    clean, status = redacted.conversation, "partial" if redacted.withheld else "ok"
+                    counts["withheld_fields"] += len(redacted.withheld)
+                    if places:
                         # Something would still be found: nothing of this conversation is published.
-                        clean, status = _emptied(clean), "withheld"
+                        clean, status = emptied(conversation), "withheld"
                         counts["withheld_conversations"] += 1
+                    withheld[clean.key] = [*((place_of(name), why) for name, why in redacted.withheld), *places]
+                    if remember:
+                        secrets.append((clean.key, redacted.claims, left))
                     day = head["day"]
                     heads.append(
                         conversation_row(
@@ -87,6 +88,7 @@ def redact(job: Job) -> Counts:
                 ]
                 with ledger.transaction():
                     ledger.mark_built("redacted", built)
+                    note_redacted(ledger, {key: made_from for key, made_from, _ in built}, withheld)
                     if remember:
                         ledger.note_secrets(secrets)
                     ledger.write_many(
@@ -100,23 +102,17 @@ def redact(job: Job) -> Counts:
         return logged(job, ledger, "redacted", started, dict(counts))
 
 
-def published_texts(conversation: Conversation) -> list[str]:
-    """Every text of a conversation that pages, chunks, tables or indexes may show."""
-    texts = [conversation.title or "", conversation.account or "", conversation.project or ""]
-    for message in conversation.messages:
-        texts += [message.text, message.speaker or "", message.tool_name or ""]
-        texts += [part for a in message.attachment for part in (a.name or "", a.text or "")]
-        texts += [part for c in message.citations for part in (c.url, c.title or "")]
-    return texts
+def judged(
+    funnel: Funnel, conversation: Conversation, known: frozenset[bytes], *, remember: bool
+) -> tuple[Redacted, set[bytes], list[Place]]:
+    """A conversation redacted, keyed hashes of what is left in it, and where a second look still finds something.
 
-
-def _emptied(conversation: Conversation) -> Conversation:
-    return Conversation(
-        provider=conversation.provider,
-        conversation_id=conversation.conversation_id,
-        messages=[],
-        title="[WITHHELD:scan]",
-        created_at=conversation.created_at,
-        updated_at=conversation.updated_at,
-        origin=conversation.origin,
-    )
+    Never raises: where the redactor does, the place is the whole conversation and nothing of it may be used.
+    """
+    try:
+        redacted = funnel.redact_conversation(conversation, known)
+        texts = list(conversation_fields(redacted.conversation))
+        left = funnel.candidates(text for _, text in texts) if remember else set[bytes]()
+    except Exception:  # noqa: BLE001 - fail closed, and the others go on; its words may quote the text
+        return Redacted(emptied(conversation)), set(), [("conversation", ERROR)]
+    return redacted, left, [(place_of(name), kind) for name, kind in hits(funnel, texts)]

@@ -339,6 +339,22 @@ class Ledger:
             "(SELECT provider, conversation_id FROM secret_claims CROSS JOIN secret_candidates USING (hash))"
         )
 
+    def withheld(self) -> list[dict[str, Any]]:
+        """What is withheld now: provider, conversation_id, `what` (conversation or fields), places with their kinds."""
+        rows = self.rows(
+            "SELECT provider, conversation_id, status, places FROM withheld JOIN conversations "
+            "USING (provider, conversation_id) WHERE places != '[]' AND status != 'purged' ORDER BY 1, 2"
+        )
+        return [
+            {
+                "provider": row["provider"],
+                "conversation_id": row["conversation_id"],
+                "what": "conversation" if row["status"] == "withheld" else "fields",
+                "places": [{"place": place, "kind": kind} for place, kind in orjson.loads(row["places"])],
+            }
+            for row in rows
+        ]
+
     def log_stage(self, batch: str, stage: str, finished_at: str, seconds: float, counts: dict[str, Any]) -> None:
         self.write(
             "INSERT INTO stage_log VALUES (?, ?, ?, ?, ?)",

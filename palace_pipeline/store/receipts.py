@@ -26,6 +26,8 @@ def receipt_of(found: dict[str, Any] | None = None) -> dict[str, Any]:
         **(found or {}),
         "findings": {},
         "withheld": 0,
+        "withheld_fields": 0,
+        "withheld_places": [],
         "pages": 0,
         "drawers": 0,
         "vectors": 0,
@@ -48,11 +50,13 @@ def compose(ledger: Ledger, batch: str) -> dict[str, Any]:
         for name, count in counts.items():
             if name.startswith("finding:"):
                 findings[name.removeprefix("finding:")] += count
+        receipt["withheld_fields"] += counts.get("withheld_fields", 0)
         receipt["withheld"] += counts.get("withheld_conversations", 0) + counts.get("withheld", 0)
         receipt["pages"] += counts.get("pages", 0) if stage == "pages" else 0
         receipt["drawers"] += counts.get("drawers", 0) if stage == "drawers" else 0
         receipt["vectors"] += counts.get("vectors", 0) if stage == "drawers" else 0
         receipt["days"] += counts.get("days", 0) if stage == "normalized" else 0
+    receipt["withheld_places"] = ledger.withheld()
     receipt["findings"] = dict(sorted(findings.items()))
     return receipt
 
