@@ -7,7 +7,7 @@ stays text in `local_time` (`YYYY-MM-DDTHH:MM:SS`, as the source wrote it). Noth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -196,7 +196,10 @@ def page_hash(provider: str, conversation_id: str) -> str:
 
 def message_hash(message: Message) -> str:
     """Identity of everything a message says: equal hash, equal row."""
-    return hashlib.sha256(orjson.dumps(message_values(message), option=_JSON)).hexdigest()[:16]
+    digest = hashlib.sha256()
+    for part in message_parts(message):
+        digest.update(part)
+    return digest.hexdigest()[:_HASH_LENGTH]
 
 
 def message_values(message: Message) -> dict[str, Any]:
@@ -210,6 +213,8 @@ def message_values(message: Message) -> dict[str, Any]:
 # --- records: a conversation as bytes ---------------------------------------------------------------------------------
 
 _JSON = orjson.OPT_UTC_Z | orjson.OPT_SORT_KEYS
+_LONG_TEXT = 1 << 20
+_HASH_LENGTH = 16
 _RECORD_FIELDS = tuple(f.name for f in fields(Conversation) if f.name != "source_file")
 MESSAGE_FIELDS = tuple(f.name for f in fields(Message))
 """Names of a message's own columns; the others are the conversation's."""
@@ -223,6 +228,59 @@ def to_record(conversation: Conversation) -> bytes:
     value = {name: getattr(conversation, name) for name in _RECORD_FIELDS}
     value["messages"] = [message_values(message) for message in conversation.messages]
     return orjson.dumps(value, option=_JSON)
+
+
+def record_parts(conversation: Conversation) -> Iterator[bytes]:
+    """`to_record` in parts, none of them large: a session may hold gigabytes of what tools put out."""
+    head, tail = _record_ends(conversation)
+    yield head
+    for number, message in enumerate(conversation.messages):
+        if number:
+            yield b","
+        yield from message_parts(message)
+    yield tail
+
+
+def record_identity(conversation: Conversation) -> tuple[str, dict[str, str]]:
+    """sha256 of the record in hex, and `message_hash` of each message by its id, with no record in memory."""
+    whole = hashlib.sha256()
+    index: dict[str, str] = {}
+    head, tail = _record_ends(conversation)
+    whole.update(head)
+    for number, message in enumerate(conversation.messages):
+        if number:
+            whole.update(b",")
+        own = hashlib.sha256()
+        for part in message_parts(message):
+            whole.update(part)
+            own.update(part)
+        index[message.message_id] = own.hexdigest()[:_HASH_LENGTH]
+    whole.update(tail)
+    return whole.hexdigest(), index
+
+
+def _record_ends(conversation: Conversation) -> tuple[bytes, bytes]:
+    """What stands before and behind the messages of a record."""
+    value: dict[str, Any] = {name: getattr(conversation, name) for name in _RECORD_FIELDS}
+    value["messages"] = []
+    head, opening, tail = orjson.dumps(value, option=_JSON).partition(b'"messages":[')
+    return head + opening, tail
+
+
+def message_parts(message: Message) -> Iterator[bytes]:
+    """The canonical JSON of a message, a long text in pieces (orjson would keep a second copy of it inside the text)."""
+    values = message_values(message)
+    text = message.text
+    if len(text) <= _LONG_TEXT:
+        yield orjson.dumps(values, option=_JSON)
+        return
+    values["text"] = ""
+    # The last one: attachments have texts too, and stand before. Inside strings quotes are escaped.
+    head, _, tail = orjson.dumps(values, option=_JSON).rpartition(b'"text":""')
+    yield head + b'"text":"'
+    for at in range(0, len(text), _LONG_TEXT):
+        yield orjson.dumps(text[at : at + _LONG_TEXT])[1:-1]
+    yield b'"' + tail
 
 
 def from_record(data: bytes, source_file: str | None = None) -> Conversation:

@@ -36,7 +36,7 @@ from palace_pipeline.stages.progress import report as report_progress
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
-from palace_pipeline.store.vault import Vault
+from palace_pipeline.store.vault import RecordTooLarge, Vault
 
 __all__ = ["Ingested", "ingest"]
 
@@ -111,6 +111,8 @@ class _Run:
         self.kept = vault
         """Where members that were kept are read from; in a dry run too, which puts nothing into it."""
         self.tally = Tally()
+        self.unchanged: list[str] = []
+        """Files that need no reading. They are counted all at once: each count goes through all skips that are known."""
         self.purged = Purged.of(home, ledger)
         self._roots: set[Path] | None = None
         vault_folder = home.path / "vault"
@@ -124,7 +126,6 @@ class _Run:
 
     def over(self, found: Sequence[Seen | Missing]) -> Ingested:
         known = self.ledger.known_files()
-        unchanged: list[str] = []
         read = 0
         for number, item in enumerate(found):
             if isinstance(item, Missing):
@@ -135,7 +136,7 @@ class _Run:
             if item.problem:
                 self._refuse(item, row)
             elif row is not None and is_unchanged(item, row) and self._is_current(row):
-                unchanged.append(item.path)
+                self.unchanged.append(item.path)
             elif self.limit is not None and read >= self.limit:
                 self.tally.file("skipped", [Skip("left for the next run (--limit)", item.path, True, unit="file")])
             else:
@@ -145,7 +146,7 @@ class _Run:
                     if self.vault is not None:
                         self.vault.commit()
             report_progress("reading", number + 1, len(found))
-        self.tally.unchanged_files(self.ledger, unchanged)
+        self.tally.unchanged_files(self.ledger, self.unchanged)
         if self.limit is None and self.kept is not None:
             self._again_from_vault({item.path for item in found if isinstance(item, Seen)}, known, self.kept)
         if self.vault is not None:
@@ -188,7 +189,7 @@ class _Run:
                 "UPDATE files SET size = ?, mtime_ns = ?, inode = ? WHERE path = ?",
                 (seen.size, seen.mtime_ns, seen.inode, seen.path),
             )
-            self.tally.unchanged_files(self.ledger, [seen.path])
+            self.unchanged.append(seen.path)
             return
         file = File(seen.path, shown)
         members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
@@ -350,7 +351,12 @@ class _Run:
                 report.skip(PURGED, expected=True, unit="conversation")
                 continue
             localise(conversation, zone)
-            news = note(self.ledger, self.vault, conversation, where)
+            try:
+                news = note(self.ledger, self.vault, conversation, where)
+            except RecordTooLarge:
+                reason = "conversation of more than a gigabyte (compressed): too large to be kept"
+                report.skip(reason, expected=False, unit="conversation")
+                continue
             self.ledger.write(
                 "INSERT OR IGNORE INTO element_records VALUES (?, ?, ?, ?)", (element, *conversation.key, news.record)
             )

@@ -8,9 +8,16 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from sqlite3 import Row
 
-from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, from_record, message_hash, to_record
+from palace_pipeline.model import (
+    DOCUMENT_PROVIDERS,
+    Conversation,
+    from_record,
+    record_identity,
+    record_parts,
+    to_record,
+)
 from palace_pipeline.store.ledger import Key, Ledger, input_fingerprint, pack_index, unpack_index
-from palace_pipeline.store.vault import Vault, content_hash
+from palace_pipeline.store.vault import Vault
 from palace_pipeline.transcripts.day import day_of
 from palace_pipeline.transcripts.merge import family, merge, superseded
 
@@ -42,9 +49,11 @@ class News:
 
 
 def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where: Where) -> News:
-    """Keep a record and note the sighting; without a vault (dry run) only the ledger learns of it."""
-    data = to_record(conversation)
-    record = content_hash(data)
+    """Keep a record and note the sighting; without a vault (dry run) only the ledger learns of it.
+
+    Raises RecordTooLarge for a conversation that cannot be kept; then nothing is noted.
+    """
+    record, index = record_identity(conversation)
     key = conversation.key
     known = ledger.one(
         "SELECT messages, superseded FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?",
@@ -53,8 +62,7 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     if known is not None and not (known["superseded"] and conversation.provider in DOCUMENT_PROVIDERS):
         return News(record, known["messages"], False, 0, 0)
     if vault is not None:
-        vault.put_record(data)
-    index = {message.message_id: message_hash(message) for message in conversation.messages}
+        vault.put_record_parts(record, record_parts(conversation))
     row = ledger.conversation(key)
     before = unpack_index(row["message_index"]) if row is not None else {}
     newest = ledger.one(

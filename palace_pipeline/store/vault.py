@@ -20,10 +20,16 @@ from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.quiet import open_quietly
 
 PIECE_BYTES = 4 * 1024 * 1024
+_LARGEST_BLOB = 990_000_000
+"""Compressed bytes of a record; SQLite's own limit is a little more."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pieces (hash TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS records (hash TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
 """
+
+
+class RecordTooLarge(ValueError):
+    """A conversation that no cell of a database can hold."""
 
 
 def content_hash(data: bytes) -> str:
@@ -98,6 +104,33 @@ class Vault:
     def put_record(self, data: bytes) -> str:
         """Keep the canonical bytes of a conversation (`model.to_record`); returns their hash."""
         return self._put("records", content_hash(data), data)
+
+    def put_record_parts(self, digest: str, parts: Iterable[bytes]) -> None:
+        """Keep a record of any size that comes in parts; `digest` is the hash of all of them together.
+
+        Raises RecordTooLarge if SQLite could not hold it even compressed.
+        """
+        compressor = zstandard.ZstdCompressor(level=3).compressobj()
+        packed: list[bytes] = []
+        waiting: list[bytes] = []
+        size = left = 0
+        for part in parts:
+            waiting.append(part)
+            left += len(part)
+            if left >= PIECE_BYTES:
+                packed.append(compressor.compress(b"".join(waiting)))
+                waiting.clear()
+                size, left = size + left, 0
+                if sum(map(len, packed)) > _LARGEST_BLOB:
+                    raise RecordTooLarge
+        if not packed:
+            self._put("records", digest, b"".join(waiting))
+            return
+        packed += compressor.compress(b"".join(waiting)), compressor.flush()
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+        row = (digest, size + left, b"".join(packed))
+        self._db.execute("INSERT OR IGNORE INTO records VALUES (?, ?, ?)", row)
 
     def record(self, digest: str) -> bytes:
         return self._get("records", digest)

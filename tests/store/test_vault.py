@@ -1,6 +1,7 @@
 """The vault gives back what it was given, and keeps nothing twice."""
 
 import io
+import os
 import sqlite3
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palace_pipeline.store import vault as vault_module
-from palace_pipeline.store.vault import Vault
+from palace_pipeline.store.vault import RecordTooLarge, Vault, content_hash
 
 
 @pytest.fixture
@@ -62,6 +63,31 @@ def test_dropped_records_leave_no_bytes_behind(tmp_path: Path) -> None:
     vault.close()
     stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert bytes(range(33, 120)) not in stored
+
+
+@settings(max_examples=50, deadline=None)
+@given(parts=st.lists(st.binary(max_size=40)), piece=st.integers(1, 100))
+def test_a_record_in_parts_is_the_same_record(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], piece: int
+) -> None:
+    vault = Vault(tmp_path_factory.mktemp("v"))
+    old, vault_module.PIECE_BYTES = vault_module.PIECE_BYTES, piece
+    try:
+        name = content_hash(b"".join(parts))
+        vault.put_record_parts(name, parts)
+        vault.put_record_parts(name, parts)
+        assert vault.record(name) == b"".join(parts)
+        assert vault.put_record(b"".join(parts)) == name
+    finally:
+        vault_module.PIECE_BYTES = old
+        vault.close()
+
+
+def test_a_record_that_no_cell_holds_is_refused_while_it_comes(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vault_module, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(vault_module, "_LARGEST_BLOB", 100_000)
+    with pytest.raises(RecordTooLarge):
+        vault.put_record_parts("name", (os.urandom(1000) for _ in range(10**9)))
 
 
 def test_files_are_the_owners_alone(vault: Vault, tmp_path: Path) -> None:
