@@ -74,9 +74,15 @@ class DiskMember:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(str(self.file)), relative))
         folder = posixpath.dirname(target)
         root = str(self.root)
-        if (folder != root and not folder.startswith(root.rstrip("/") + "/")) or posixpath.realpath(folder) != folder:
+        if (folder != root and not folder.startswith(root.rstrip("/") + "/")) or _is_linked(root, folder):
             return None
         return _disk_member(self.root, Path(target)) if posixpath.lexists(target) else None
+
+
+def _is_linked(root: str, folder: str) -> bool:
+    """Does a link lead from the root to a folder in it? One above the root (`/tmp` of macOS, a moved home) is none."""
+    real = posixpath.realpath(folder)
+    return real != folder and real != posixpath.normpath(f"{posixpath.realpath(root)}/{folder[len(root) :]}")
 
 
 def _disk_member(root: Path, file: Path) -> DiskMember | None:

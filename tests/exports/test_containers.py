@@ -13,7 +13,7 @@ import zstandard
 
 from palace_pipeline.exports import names
 from palace_pipeline.exports.base import Report
-from palace_pipeline.exports.containers import members_of
+from palace_pipeline.exports.containers import DiskMember, members_of
 from palace_pipeline.exports.streams import Limits, MemberError
 
 
@@ -130,6 +130,22 @@ def test_near_never_leaves_the_root(tmp_path):
     assert member.near("../users.json").near("sub/other.json").path == "sub/other.json"
     for wrong in ("../../outside/x.json", "hole/x.json", "link.json", "/etc/passwd", "nothing.json", "..", "a\0b"):
         assert member.near(wrong) is None
+
+
+def test_a_link_above_the_export_folder_hides_nothing_beside_a_file(tmp_path):
+    (tmp_path / "real/export/sub").mkdir(parents=True)
+    (tmp_path / "real/export/users.json").write_text("[]")
+    (tmp_path / "real/export/sub/day.json").write_text("[]")
+    (tmp_path / "real/outside").mkdir()
+    (tmp_path / "real/outside/secret.json").write_text("[]")
+    (tmp_path / "moved").symlink_to("real")
+    root = tmp_path / "moved/export"
+    (root / "linked").symlink_to("../outside")
+    member = DiskMember(root, root / "sub/day.json", "sub/day.json", 2, 0)
+    beside = member.near("../users.json")
+    assert beside is not None
+    assert beside.path == "users.json"
+    assert member.near("../linked/secret.json") is None
 
 
 def test_a_name_that_is_no_utf8_is_shown_readably_and_still_opens(tmp_path):
