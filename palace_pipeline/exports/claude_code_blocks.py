@@ -164,17 +164,16 @@ def count_odd(content: object, report: Report) -> None:
     if isinstance(content, str):
         return
     blocks = content if isinstance(content, list) else [content]
-    odd = sum(
-        block is not None
-        and not isinstance(block, str)
-        and (
-            not isinstance(block, dict)
-            or (block.get("type") == "text" and not isinstance(block.get("text"), str | None))
-        )
-        for block in blocks
-    )
-    if odd:
+    if odd := sum(map(_is_odd, blocks)):
         report.skip("content of an unknown shape", expected=False, count=odd)
+
+
+def _is_odd(block: object) -> bool:
+    if not isinstance(block, dict):
+        return block is not None and not isinstance(block, str)
+    if block.get("type", "text") != "text":
+        return False
+    return "text" not in block if "type" not in block else not isinstance(block.get("text"), str | None)
 
 
 def _file(block: Record) -> Attachment:
