@@ -21,6 +21,11 @@ _OVERLAP = 64 << 10
 """Bytes looked at twice: more than a purged value takes, however it is written."""
 
 
+def mark_of(grave: bytes) -> str:
+    """How skips tell purged conversations apart without naming them."""
+    return grave.hex()[:12]
+
+
 @dataclass(frozen=True, slots=True)
 class Purged:
     """What a home has purged. Empty for most: then nothing is looked at."""
@@ -43,9 +48,11 @@ class Purged:
         """True if anything was purged together with its raw bytes."""
         return bool(self.unkept) or any(self.tombstones.values())
 
-    def hides(self, key: Key) -> bool:
-        """Was this conversation purged?"""
-        return bool(self.tombstones) and _tombstone(key, self.key) in self.tombstones
+    def hides(self, key: Key) -> str | None:
+        """The mark of a conversation that was purged (the same wherever it is seen), None for others."""
+        if not self.tombstones or (grave := _tombstone(key, self.key)) not in self.tombstones:
+            return None
+        return mark_of(grave)
 
     def clean(self, conversation: Conversation) -> Conversation:
         """The conversation without purged values."""

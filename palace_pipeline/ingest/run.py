@@ -347,8 +347,8 @@ class _Run:
         for conversation in conversations:
             named = conversation.key
             conversation = self.purged.clean(conversation)
-            if self.purged.hides(named) or self.purged.hides(conversation.key):
-                report.skip(PURGED, expected=True, unit="conversation")
+            if mark := self.purged.hides(named) or self.purged.hides(conversation.key):
+                report.skip(PURGED, mark, expected=True, unit="conversation")
                 continue
             localise(conversation, zone)
             try:

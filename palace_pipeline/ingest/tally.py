@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from palace_pipeline.ingest.by_format import Drift, drifted
+from palace_pipeline.ingest.purged import PURGED
 from palace_pipeline.ingest.sightings import News
 from palace_pipeline.model import Skip, Unit
 from palace_pipeline.store.ledger import Key, Ledger, unpack_index
@@ -95,10 +96,20 @@ class Tally:
     untouched: set[str] = field(default_factory=set[str])
     looked_at: set[str] = field(default_factory=set[str])
     """Paths of all files of this look, read or not."""
+    purged: set[str] = field(default_factory=set[str])
+    """Marks of purged conversations that were seen."""
 
     def file(self, outcome: Outcome, skips: Iterable[Skip]) -> None:
         self.outcomes[outcome] += 1
-        self.skips += skips
+        self.skips += (skip for skip in skips if skip.reason != PURGED or self._first(skip.where))
+
+    def _first(self, place: str) -> bool:
+        """True for the first place of a look where a purged conversation is seen: it counts once, like any other."""
+        mark = place.rpartition(" ")[2]
+        if mark in self.purged:
+            return False
+        self.purged.add(mark)
+        return True
 
     def seen(self, key: Key, record: str) -> None:
         """A known record was shown again."""
@@ -122,6 +133,8 @@ class Tally:
         # One pass over all skips, not one question a file. What nobody wants is summed up, the rest is named again.
         for row in ledger.rows("SELECT path, place, reason, expected, count, unit FROM skips") if paths else ():
             if row["path"] not in paths:
+                continue
+            if row["reason"] == PURGED and not self._first(row["place"]):
                 continue
             if row["expected"]:
                 as_expected[row["reason"], row["unit"]] += row["count"]

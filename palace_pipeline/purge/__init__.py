@@ -88,7 +88,7 @@ def find_conversation(home: Home, named: str, *, vault: bool) -> Target:
 def purge_conversation(home: Home, keys: Sequence[Key], *, vault: bool, batch: str) -> Purged:
     """Purge conversations. Needs the write lock. Done again after a kill it finishes what was begun."""
     with home.ledger() as ledger, home.vault() as kept:
-        probes = probes_of(kept, records_of(ledger, keys))
+        probes = probes_of(ledger, kept, records_of(ledger, keys))
         raw = raw_of(ledger, kept, keys, Probes(probes)) if vault else None
         files = files_of(ledger, elements_of(ledger, keys))
         kept.commit()

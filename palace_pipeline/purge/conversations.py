@@ -8,7 +8,7 @@ from sqlite3 import Row
 
 import orjson
 
-from palace_pipeline.ingest.purged import PURGED
+from palace_pipeline.ingest.purged import PURGED, mark_of
 from palace_pipeline.model import Skip
 from palace_pipeline.purge.proof import Probes
 from palace_pipeline.redaction.forgetting import tombstone
@@ -88,7 +88,7 @@ def bury(ledger: Ledger, secret: bytes, keys: Sequence[Key], raw: Raw | None) ->
     with ledger.transaction():
         ledger.bury([tombstone(*key, secret) for key in keys], vault=raw is not None)
         for element, shown in elements_of(ledger, keys).items():
-            _tell(ledger, element, shown)
+            _tell(ledger, secret, element, shown)
         if raw is not None:
             drop_raw(ledger, raw)
         for key in keys:
@@ -112,46 +112,38 @@ def let_go(ledger: Ledger, key: Key) -> None:
     )
 
 
-def _tell(ledger: Ledger, element: str, keys: Sequence[Key]) -> None:
+def _tell(ledger: Ledger, secret: bytes, element: str, keys: Sequence[Key]) -> None:
     """What is read of an element, and of the files that hold it, from now on: the same as if it were read anew."""
     row = ledger.one("SELECT skips FROM elements WHERE element = ?", (element,))
     skips: list[dict[str, object]] = orjson.loads(row["skips"]) if row is not None else []
     places = ledger.rows("SELECT path, member FROM file_elements WHERE element = ?", (element,))
-    for number, place in enumerate(places):
-        shown = ledger.rows(
-            "SELECT provider, conversation_id, record FROM element_records WHERE element = ?", (element,)
+    for key in keys:
+        shown = ledger.one(
+            "SELECT sum(s.messages) AS messages FROM element_records r JOIN sightings s "
+            "USING (provider, conversation_id, record) WHERE r.element = ? AND provider = ? AND conversation_id = ?",
+            (element, *key),
         )
-        gone = [one for one in shown if (one["provider"], one["conversation_id"]) in keys]
-        messages = sum(
-            row["messages"]
-            for one in gone
-            for row in ledger.rows(
-                "SELECT messages FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?", tuple(one)
-            )
-        )
-        skip = Skip(PURGED, place["path"], True, len(gone), "conversation")
-        if number == 0:
-            skips.append(asdict(skip))
-        provider = ledger.one("SELECT provider FROM files WHERE path = ?", (place["path"],))
-        ledger.write(
-            "INSERT INTO skips VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                place["path"],
-                provider["provider"] if provider else None,
-                skip.where,
-                skip.reason,
-                1,
-                skip.count,
-                skip.unit,
-            ),
-        )
-        ledger.write(
-            "UPDATE files SET conversations = max(conversations - ?, 0), messages = max(messages - ?, 0), "
-            "skipped = skipped + ? WHERE path = ?",
-            (len(gone), messages, len(gone), place["path"]),
-        )
-        ledger.write(
-            "UPDATE files SET status = 'skipped', reason = ? WHERE path = ? AND conversations = 0 AND status = 'done'",
-            (PURGED, place["path"]),
-        )
+        mark = mark_of(tombstone(*key, secret))
+        for number, place in enumerate(places):
+            skip = Skip(PURGED, f"{place['path']}: {mark}", True, unit="conversation")
+            if number == 0:
+                skips.append(asdict(skip))
+            _tell_file(ledger, place["path"], skip, (shown["messages"] if shown else None) or 0)
     ledger.write("UPDATE elements SET skips = ? WHERE element = ?", (orjson.dumps(skips), element))
+
+
+def _tell_file(ledger: Ledger, path: str, skip: Skip, messages: int) -> None:
+    file = ledger.one("SELECT provider FROM files WHERE path = ?", (path,))
+    ledger.write(
+        "INSERT INTO skips VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (path, file["provider"] if file else None, skip.where, skip.reason, 1, skip.count, skip.unit),
+    )
+    ledger.write(
+        "UPDATE files SET conversations = max(conversations - 1, 0), messages = max(messages - ?, 0), "
+        "skipped = skipped + 1 WHERE path = ?",
+        (messages, path),
+    )
+    ledger.write(
+        "UPDATE files SET status = 'skipped', reason = ? WHERE path = ? AND conversations = 0 AND status = 'done'",
+        (PURGED, path),
+    )

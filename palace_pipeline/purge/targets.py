@@ -91,7 +91,7 @@ def records_of(ledger: Ledger, keys: Iterable[Key]) -> set[str]:
     }
 
 
-def probes_of(vault: Vault, records: set[str]) -> list[str]:
+def probes_of(ledger: Ledger, vault: Vault, records: set[str]) -> list[str]:
     """Pieces of the texts of some conversations that no other conversation has, long ones first.
 
     They are what proves afterwards that nothing is left, and are kept in memory only.
@@ -111,6 +111,11 @@ def probes_of(vault: Vault, records: set[str]) -> list[str]:
     for record, data in vault.every("records"):
         if record not in records:
             shared.update(index for index, _, _ in automaton.find_matches_as_indexes(data, overlapping=True))
+    # What the user's own files are called is known to the ledger for as long as they are called so.
+    paths = "\n".join(
+        row["path"] for row in ledger.rows("SELECT path || char(10) || member AS path FROM file_elements")
+    )
+    shared.update(index for index, _, _ in automaton.find_matches_as_indexes(paths.encode(), overlapping=True))
     return [piece for index, piece in enumerate(chosen) if index not in shared][:MOST_PROBES]
 
 
