@@ -12,13 +12,17 @@ def in_order(nodes: Mapping[str, Node], rows: Mapping[str, Sequence[Message]], l
     """All rows; `branch_active` and `parent_id` are set in place.
 
     `rows`: those of each node, what was said last (before it the thinking and the tools that led to it). If nobody
-    says anything on the path to `leaf`, it is the path to the newest message that is to be seen.
+    says anything on the path to `leaf`, it is the path to the newest message that is to be seen (without times the last).
     """
     path = active_path(nodes, leaf)
     if not any(row.visible for id in path for row in rows.get(id, ())):
-        seen = [(node.time is not None, node.time or 0, id) for id, node in nodes.items() if _shows(rows.get(id, ()))]
+        seen = [
+            (node.time is not None, node.time or 0, number, id)
+            for number, (id, node) in enumerate(nodes.items())
+            if _shows(rows.get(id, ()))
+        ]
         if seen:
-            path = active_path(nodes, max(seen, key=lambda item: item[:2])[2])
+            path = active_path(nodes, max(seen)[3])
     active = set(path)
     above = kept_above(nodes, rows)
     messages: list[Message] = []

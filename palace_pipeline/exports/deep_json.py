@@ -13,6 +13,7 @@ from typing import Any
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_LEVELS = 200_000
+_BLANKS = " \t\r\n"
 
 
 def parse_deep(data: bytes) -> Any:
@@ -27,8 +28,12 @@ def parse_deep(data: bytes) -> Any:
     holder: Any = root
     key: str | None = None
     state = "value"  # what may come next: value, first (value or end), key, firstkey, colon, comma
+    at = 0
     for match in _TOKEN.finditer(text):
         token = match[0]
+        if text[at : match.start()].strip(_BLANKS):
+            raise ValueError("no JSON")  # a quote without its partner
+        at = match.end()
         if token in "{[" and state in ("value", "first"):
             value: Any = {} if token == "{" else []
             _put(holder, key, value)
@@ -50,7 +55,7 @@ def parse_deep(data: bytes) -> Any:
             state = "comma"
         else:
             raise ValueError("no JSON")
-    if stack or len(root) != 1:
+    if stack or len(root) != 1 or text[at:].strip(_BLANKS):
         raise ValueError("no JSON")
     return root[0]
 

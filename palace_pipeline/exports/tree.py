@@ -55,7 +55,19 @@ def newest_leaf(nodes: Mapping[str, Node]) -> str | None:
         return max(dated, key=lambda item: item[:2])[2]
     ends = [_last_end(children, root) for root in nodes if nodes[root].parent not in nodes]
     ends = ends or leaves
-    return next((id for id in reversed(ends) if any(nodes[x].says for x in _up(nodes, id))), ends[-1] if ends else None)
+    silent = set[str]()
+    return next((id for id in reversed(ends) if _follows_words(nodes, id, silent)), ends[-1] if ends else None)
+
+
+def _follows_words(nodes: Mapping[str, Node], id: str, silent: set[str]) -> bool:
+    """Does a node say something, or one above it? `silent`: nodes that were asked before and for which neither is so."""
+    for at in _up(nodes, id):
+        if nodes[at].says:
+            return True
+        if at in silent:
+            return False
+        silent.add(at)
+    return False
 
 
 def _time(nodes: Mapping[str, Node], id: str, known: dict[str, datetime | None]) -> datetime | None:

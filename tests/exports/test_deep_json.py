@@ -31,7 +31,11 @@ def test_the_same_value_as_the_ordinary_parser(value, indent, ascii_only):
     assert parse_deep(data) == parse_json(data)
 
 
-@given(st.lists(st.sampled_from(["{", "}", "[", "]", ",", ":", '"a"', "1", "null", " "]), max_size=8).map("".join))
+@given(
+    st.lists(st.sampled_from(["{", "}", "[", "]", ",", ":", '"a"', '"', "1", "null", " ", "\u00a0"]), max_size=8).map(
+        "".join
+    )
+)
 @settings(max_examples=300, deadline=None)
 def test_refuses_what_the_ordinary_parser_refuses(text):
     try:
