@@ -14,6 +14,7 @@ from palace_pipeline.exports import chatgpt_content as content
 from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node, active_path
@@ -44,25 +45,11 @@ class ChatGPT:
         """True if an item has a `mapping` whose nodes hold messages with an author (DeepSeek's have none)."""
         return head.shape in ("array", "object", "jsonl") and any(_is_chat(item) for item in head.items)
 
-    def read_element(
-        self,
-        value: Any,
-        member: Member,  # noqa: ARG002 - every reader is called alike
-        place: str,
-        report: Report,
-    ) -> Iterator[Conversation]:
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation; what has no message that a person sees is skipped."""
-        if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
-            report.skip("conversation without messages", place, expected=False, unit="conversation")
-            return
-        if not value["mapping"]:
-            report.skip("empty conversation", place, expected=True, unit="conversation")
-            return
-        conversation = _conversation(value, report, place)
-        if not conversation.visible_messages():
-            report.skip("no message that a person sees", place, expected=True, unit="conversation")
-            return
-        yield conversation
+        mapping = value.get("mapping") if isinstance(value, dict) else None
+        nodes = mapping if isinstance(mapping, dict) else None
+        yield from one_chat(nodes, lambda: _conversation(value, report, place), place, report)
 
 
 READER = ChatGPT()
@@ -165,6 +152,8 @@ def _row(id: str, node: dict[str, Any], created: datetime | None, report: Report
     """The row of a node, or None if it says nothing. `created`: its message's time."""
     message = node.get("message")
     if not isinstance(message, dict):
+        if message is not None:
+            report.skip("not a message", place, expected=False)
         return None
     author = message.get("author")
     author = author if isinstance(author, dict) else {}
