@@ -62,7 +62,7 @@ def chunk(job: Job) -> Counts:
                     (key_of(row), row["made_from"], identity.get(key_of(row), "none")) for row in part
                 ]
                 ledger.mark_built("chunks", built)
-                withhold(job, ledger, month, clean, found)
+                withhold(job, ledger, month, clean, found, stage="chunks")
                 counts["withheld"] += len(found)
                 counts["conversations"] += len(part)
                 counts["chunks"] += len(out)

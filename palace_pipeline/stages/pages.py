@@ -107,7 +107,7 @@ def write_pages(job: Job) -> Counts:
                         ((page_of.get(key), *key) for key in keys),
                     )
                     ledger.mark_built("pages", built)
-                withhold(job, ledger, month, shown, held)
+                withhold(job, ledger, month, shown, held, stage="pages")
                 counts["withheld"] += len(held)
                 done += len(part)
                 report("pages", done, len(work))

@@ -96,11 +96,14 @@ def withhold(
     month: str,
     heads: Collection[tuple[dict[str, Any], Conversation]],
     found: Mapping[Key, Sequence[Place]],
+    *,
+    stage: str,
 ) -> None:
     """Take whole conversations of a month back, in which a stage after redaction found something.
 
     Their rows leave the clean lake; what comes after (pages, indexes, tables) is due and loses them in the same run.
-    `heads`: the row and the conversation of each in `found`. Call it after the stage has noted its own work.
+    `heads`: the row and the conversation of each in `found`. Call it after the `stage` has noted its own work, in which
+    it left them out.
     """
     if not found:
         return
@@ -134,10 +137,10 @@ def withhold(
                 continue
             same = row["made_from"] == row["redacted_in"]
             _write(ledger, key, row["redacted_in"], row["attempts"] if same else 1, places)
-            _mark_empty(ledger, key, job.recipes)
+            _mark_empty(ledger, key, job.recipes, stage)
 
 
-def _mark_empty(ledger: Ledger, key: Key, recipes: Recipes) -> None:
+def _mark_empty(ledger: Ledger, key: Key, recipes: Recipes, stage: str) -> None:
     """The lake's tables are as they would be if each stage had been told that there is nothing."""
     where = "WHERE provider = :provider AND conversation_id = :id"
     values: dict[str, Any] = {**asdict(recipes), "provider": key[0], "id": key[1]}
@@ -145,5 +148,6 @@ def _mark_empty(ledger: Ledger, key: Key, recipes: Recipes) -> None:
         "redacted_out = 'withheld', status = 'withheld'",
         f"chunks_in = {EXPECTED['chunks']}, chunks_out = 'none'",
         f"drawers_in = {EXPECTED['drawers']}, drawers_out = 'none'",
+        *([f"pages_in = {EXPECTED['pages']}"] if stage == "pages" else []),
     ):
         ledger.write(f"UPDATE conversations SET {change} {where}", values)  # pyright: ignore[reportArgumentType]
