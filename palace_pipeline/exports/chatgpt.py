@@ -48,8 +48,8 @@ class ChatGPT:
     def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation; what has no message that a person sees is skipped."""
         mapping = value.get("mapping") if isinstance(value, dict) else None
-        nodes = mapping if isinstance(mapping, dict) else None
-        yield from one_chat(nodes, lambda: _conversation(value, report, place), place, report)
+        nodes: dict[str, Any] | None = mapping if isinstance(mapping, dict) else None
+        yield from one_chat(nodes, lambda held: _conversation(value, held, report, place), place, report)
 
 
 READER = ChatGPT()
@@ -67,9 +67,9 @@ def _is_chat(item: Any) -> bool:
     return "current_node" in item or bool({"conversation_id", "create_time"} & set(item))
 
 
-def _conversation(value: dict[str, Any], report: Report, place: str) -> Conversation:
+def _conversation(value: dict[str, Any], held: dict[str, Any], report: Report, place: str) -> Conversation:
     mapping: dict[str, dict[str, Any]] = {}
-    for key, node in value["mapping"].items():
+    for key, node in held.items():
         if isinstance(node, dict) and (not node or not _NODE_KEYS.isdisjoint(node)):
             mapping[str(key)] = node
         elif node is not None:

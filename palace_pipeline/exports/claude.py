@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -15,6 +16,7 @@ import orjson
 from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node, active_path
@@ -49,26 +51,12 @@ class Claude:
             isinstance(item, dict) and isinstance(item.get("chat_messages"), list) for item in head.items
         )
 
-    def read_element(
-        self,
-        value: Any,
-        member: Member,  # noqa: ARG002 - every reader is called alike
-        place: str,
-        report: Report,
-    ) -> Iterator[Conversation]:
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation. Chats without any message are usual (8 of 10 in some exports): expected skips."""
-        messages = value.get("chat_messages") if isinstance(value, dict) else None
-        if not isinstance(messages, list):
-            report.skip("conversation without messages", place, expected=False, unit="conversation")
-            return
-        if not messages:
-            report.skip("empty conversation", place, expected=True, unit="conversation")
-            return
-        conversation = _conversation(value, messages, report, place)
-        if not conversation.visible_messages():
-            report.skip("only blank messages", place, expected=True, unit="conversation")
-            return
-        yield conversation
+        items = value.get("chat_messages") if isinstance(value, dict) else None
+        messages: list[Any] | None = items if isinstance(items, list) else None
+        read = partial(_conversation, value, report=report, place=place)
+        yield from one_chat(messages, read, place, report, silent="only blank messages")
 
 
 READER = Claude()

@@ -19,6 +19,7 @@ from palace_pipeline.exports.agent_log import arguments_text, count_of, name_of,
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order, kept_above
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node
 from palace_pipeline.exports.web_sources import Page, citations, pages_of, pages_text
@@ -56,27 +57,11 @@ class DeepSeek:
         """True if an item has a `mapping` and DeepSeek's own times or fragments (ChatGPT's messages have authors)."""
         return head.shape in ("array", "object", "jsonl") and any(_is_chat(item) for item in head.items)
 
-    def read_element(
-        self,
-        value: Any,
-        member: Member,  # noqa: ARG002 - every reader is called alike
-        place: str,
-        report: Report,
-    ) -> Iterator[Conversation]:
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation; one in which nobody says anything is skipped."""
         opened = _opened(value, report, place) if isinstance(value, dict) else None
-        if opened is None:
-            report.skip("conversation without messages", place, expected=False, unit="conversation")
-            return
-        head, mapping, leaf = opened
-        if not mapping:
-            report.skip("empty conversation", place, expected=True, unit="conversation")
-            return
-        conversation = _conversation(head, mapping, leaf, report, place)
-        if not conversation.visible_messages():
-            report.skip("no message that a person sees", place, expected=True, unit="conversation")
-            return
-        yield conversation
+        head, mapping, leaf = opened or ({}, None, None)
+        yield from one_chat(mapping, lambda held: _conversation(head, held, leaf, report, place), place, report)
 
 
 READER = DeepSeek()

@@ -42,13 +42,7 @@ class GeminiConversationReader:
             isinstance(item, dict) and isinstance(item.get("conversation_turns"), list) for item in head.items
         )
 
-    def read_element(
-        self,
-        value: Any,
-        member: Member,  # noqa: ARG002 - every reader is called alike
-        place: str,
-        report: Report,
-    ) -> Iterator[Conversation]:
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation. Its id is made of its own time and first words: files are numbered anew each time."""
         turns = value.get("conversation_turns") if isinstance(value, dict) else None
         if not isinstance(turns, list):

@@ -87,7 +87,7 @@ class HermesDatabaseReader:
             else:
                 yield key, line
 
-    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:  # noqa: ARG002
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation."""
         session = value.get("session") if isinstance(value, dict) else None
         rows = value.get("messages") if isinstance(value, dict) else None

@@ -16,6 +16,7 @@ from palace_pipeline.exports.agent_log import arguments_text, base_name, count_o
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node
@@ -51,26 +52,10 @@ class LibreChat:
         """True if an item has a conversation id and messages in LibreChat's form."""
         return head.shape in ("array", "object", "jsonl") and any(_is_chat(item) for item in head.items)
 
-    def read_element(
-        self,
-        value: Any,
-        member: Member,  # noqa: ARG002 - every reader is called alike
-        place: str,
-        report: Report,
-    ) -> Iterator[Conversation]:
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation."""
         messages = _flat(value) if isinstance(value, dict) else None
-        if messages is None:
-            report.skip("conversation without messages", place, expected=False, unit="conversation")
-            return
-        if not messages:
-            report.skip("empty conversation", place, expected=True, unit="conversation")
-            return
-        conversation = _conversation(value, messages, place, report)
-        if not conversation.visible_messages():
-            report.skip("no message that a person sees", place, expected=True, unit="conversation")
-            return
-        yield conversation
+        yield from one_chat(messages, lambda held: _conversation(value, held, place, report), place, report)
 
 
 READER = LibreChat()

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.agent_log import arguments_text, count_of, cut_blocks, inline_file, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.plaintext import stem
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.model import Attachment, Conversation, Kind, Message, Role
@@ -58,15 +60,10 @@ class LMStudio:
 
     def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation; it is called by its file, since nothing inside names it."""
-        messages = value.get("messages") if isinstance(value, dict) else None
-        if not isinstance(messages, list):
-            report.skip("conversation without messages", place, expected=False, unit="conversation")
-            return
-        conversation = _conversation(value, messages, member.path, place, report)
-        if not conversation.visible_messages():
-            report.skip("empty conversation", place, expected=True, unit="conversation")
-            return
-        yield conversation
+        items = value.get("messages") if isinstance(value, dict) else None
+        messages: list[Any] | None = items if isinstance(items, list) else None
+        read = partial(_conversation, value, path=member.path, place=place, report=report)
+        yield from one_chat(messages, read, place, report, silent="empty conversation")
 
 
 READER = LMStudio()

@@ -16,6 +16,7 @@ from palace_pipeline.exports.agent_log import count_of, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.open_webui_content import Parts, read_parts
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node
@@ -50,29 +51,13 @@ class OpenWebUI:
         """True if an item has a history (or messages that only Open WebUI writes), bare or in `chat`."""
         return head.shape in ("array", "object", "jsonl") and any(_is_chat(item) for item in head.items)
 
-    def read_element(
-        self,
-        value: Any,
-        member: Member,  # noqa: ARG002 - every reader is called alike
-        place: str,
-        report: Report,
-    ) -> Iterator[Conversation]:
+    def read_element(self, value: Any, member: Member, place: str, report: Report) -> Iterator[Conversation]:
         """At most one conversation."""
         outer = value if isinstance(value, dict) else {}
         inner = outer.get("chat")
         chat: Json = inner if isinstance(inner, dict) else outer
         messages = _messages_of(chat)
-        if messages is None:
-            report.skip("conversation without messages", place, expected=False, unit="conversation")
-            return
-        if not messages:
-            report.skip("empty conversation", place, expected=True, unit="conversation")
-            return
-        conversation = _conversation(outer, chat, messages, place, report)
-        if not conversation.visible_messages():
-            report.skip("no message that a person sees", place, expected=True, unit="conversation")
-            return
-        yield conversation
+        yield from one_chat(messages, lambda held: _conversation(outer, chat, held, place, report), place, report)
 
 
 READER = OpenWebUI()
