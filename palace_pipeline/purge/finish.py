@@ -6,7 +6,6 @@ killed is finished by the next one, or by the next ingest.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,14 +15,14 @@ from typing import Any
 
 import orjson
 
-from palace_pipeline.planner import Range, plan, ranges
+from palace_pipeline.planner import plan, ranges
 from palace_pipeline.purge.proof import is_sqlite
 from palace_pipeline.redaction.forgetting import KIND_IN_NAMES
 from palace_pipeline.redaction.forgotten import Forgotten, masked
 from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers
-from palace_pipeline.stages.embed import begin_anew, publish_vectors
+from palace_pipeline.stages.embed import publish_vectors, rebuild_indexes
 from palace_pipeline.stages.normalize import normalize
 from palace_pipeline.stages.pages import write_pages
 from palace_pipeline.stages.publish import publish_exports, publish_tables
@@ -90,7 +89,10 @@ def finish(home: Home, batch: str) -> dict[str, int]:
     if rest.value:
         clean_files(home, values)
     removed |= _sweep_vault(home, pieces=rest.vault)
-    _indexes_anew(home, batch)
+    for span in spans:
+        publish_vectors(Job(home, span, recipes, batch))
+    with home.ledger() as ledger:
+        rebuild_indexes(home, ledger, recipes)
     home.warehouse.unlink(missing_ok=True)
     for span in spans:
         publish_tables(Job(home, span, recipes, batch))
@@ -121,18 +123,6 @@ def _sweep_vault(home: Home, *, pieces: bool) -> dict[str, int]:
             wanted = {name for row in rows for name in orjson.loads(row["pieces"])}
             removed["pieces"] = vault.keep_only("pieces", wanted)
         return removed
-
-
-def _indexes_anew(home: Home, batch: str) -> None:
-    """Both indexes from nothing: deleting in them leaves words in queues, dictionaries and segments."""
-    with home.ledger() as ledger:
-        begin_anew(ledger)
-        row = ledger.one("SELECT min(day), max(day) FROM conversations")
-    for name in ("chroma", "lexical"):
-        shutil.rmtree(home.path / name, ignore_errors=True)
-    if row is not None and row[0] is not None:
-        span = Range(date.fromisoformat(row[0]), date.fromisoformat(row[1]))
-        publish_vectors(Job(home, span, recipes_of(home), batch))
 
 
 # --- files that no stage writes anew ----------------------------------------------------------------------------------

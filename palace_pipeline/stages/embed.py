@@ -7,9 +7,10 @@ kill at any point the next run knows every id that may be in an index.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date, datetime
+from sqlite3 import Row
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,18 @@ import polars as pl
 
 from palace_pipeline.embedding.model import EmbeddingModel, load_model
 from palace_pipeline.model import short_hash
-from palace_pipeline.planner import due, split_by_month
-from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
+from palace_pipeline.planner import Range, Recipes, due, split_by_month
+from palace_pipeline.stages.common import Counts, Job, Key, batches, gone, key_of, logged
 from palace_pipeline.stages.progress import report
 from palace_pipeline.store.home import Home
+from palace_pipeline.store.lake import Lake
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.lexical import LexicalIndex, LexicalRow, StaleIndexError
 from palace_pipeline.store.vectors import ModelIdentity, OtherModelError, StoredDrawer, VectorStore, filed_at
 
+_RULES, _OLD_WORDS = "indexes_redaction", "indexes_hold_old_words"
+"""In the ledger's `meta`: the rules that the indexes were last brought in line with; whether older words are in them."""
+EVER = Range(date.min, date.max)
 SAMPLE = 200
 """Drawers looked up in Chroma after a run: it can lose vectors and still count right."""
 
@@ -39,30 +44,19 @@ def publish_vectors(job: Job) -> Counts:
     home, lake = job.home, job.home.lake
     with home.ledger() as ledger:
         if not due(ledger, "vectors", job.span, job.recipes, force=job.force):
+            _follow_rules(job, ledger, 0)
             return logged(job, ledger, "vectors", started, counts)
         model = load_model(home.settings.embedding)
         with ExitStack() as stack:
             store, index = _open(home, ledger, model, stack)
             work = due(ledger, "vectors", job.span, job.recipes, force=job.force)
-            done, sample = 0, list[str]()
+            done, replaced, sample = 0, 0, list[str]()
             for month, rows in split_by_month(work):
                 for part in batches(rows):
                     keys = [key_of(row) for row in part]
-                    pages = {key_of(row): row["page"] or "" for row in part}
-                    drawers, lexical = _rows(
-                        heads=lake.read("clean/conversations", [month], keys=keys),
-                        messages=lake.read(
-                            "clean/messages",
-                            [month],
-                            keys=keys,
-                            columns=["provider", "conversation_id", "seq", "role", "created_at", "local_time"],
-                        ),
-                        chunks=lake.read("clean/chunks", [month], keys=keys),
-                        filed=lake.read("clean/drawers", [month], keys=keys),
-                        vectors=lake.read("clean/vectors", [month], keys=keys),
-                        pages=pages,
-                    )
-                    written, removed = _write(ledger, store, index, keys, drawers, lexical, anew=job.force)
+                    drawers, lexical = _rows_of(lake, month, part)
+                    written, removed, old = _write(ledger, store, index, keys, drawers, lexical, anew=job.force)
+                    replaced += old
                     built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
                     ledger.mark_built("vectors", built)
                     counts["conversations"] += len(part)
@@ -74,7 +68,67 @@ def publish_vectors(job: Job) -> Counts:
                     done += len(part)
                     report("indexing", done, len(work))
             counts["missing"] = len(store.sample_check(sample))
+        _follow_rules(job, ledger, replaced)
         return logged(job, ledger, "vectors", started, counts)
+
+
+def _follow_rules(job: Job, ledger: Ledger, replaced: int) -> None:
+    """After a change of the rules of redaction, when the last day is done: leave no old words in the indexes.
+
+    What is deleted stays for long in Chroma's queue and in the segments of the lexical index.
+    """
+    if ledger.meta(_RULES) == job.recipes.redaction:
+        return
+    if replaced:
+        ledger.set_meta(_OLD_WORDS, "yes")
+    if due(ledger, "redacted", EVER, job.recipes) or due(ledger, "vectors", EVER, job.recipes):
+        return
+    if ledger.meta(_OLD_WORDS):
+        rebuild_indexes(job.home, ledger, job.recipes)
+    ledger.set_meta(_RULES, job.recipes.redaction)
+
+
+def rebuild_indexes(home: Home, ledger: Ledger, recipes: Recipes) -> None:
+    """Make both indexes anew from the lake, and put them in the place of the old ones: nothing is left of those.
+
+    What still has to be published counts as not published afterwards.
+    """
+    waiting = {key_of(row) for row in due(ledger, "vectors", EVER, recipes)}
+    everything = due(ledger, "vectors", EVER, recipes, force=True)
+    done = [row for row in everything if key_of(row) not in waiting and not gone(row)]
+    with ledger.transaction():
+        ledger.write_many(
+            "UPDATE published SET hash = NULL WHERE provider = ? AND conversation_id = ?", sorted(waiting)
+        )
+
+    def rows() -> Iterator[tuple[list[StoredDrawer], list[LexicalRow]]]:
+        for month, of_month in split_by_month(done):
+            for part in batches(of_month):
+                yield _rows_of(home.lake, month, part)
+
+    model = load_model(home.settings.embedding)
+    identity = ModelIdentity(model.name, model.sha256, model.dimension)
+    VectorStore.rebuild(home.path / "chroma", identity, (drawer for drawers, _ in rows() for drawer in drawers))
+    LexicalIndex.rebuild(home.path / "lexical", (row for _, lexical in rows() for row in lexical))
+    ledger.write("DELETE FROM meta WHERE name = ?", (_OLD_WORDS,))
+
+
+def _rows_of(lake: Lake, month: str, part: Sequence[Row]) -> tuple[list[StoredDrawer], list[LexicalRow]]:
+    """The rows of both indexes for some conversations of a month, from the lake."""
+    keys = [key_of(row) for row in part]
+    return _rows(
+        heads=lake.read("clean/conversations", [month], keys=keys),
+        messages=lake.read(
+            "clean/messages",
+            [month],
+            keys=keys,
+            columns=["provider", "conversation_id", "seq", "role", "created_at", "local_time"],
+        ),
+        chunks=lake.read("clean/chunks", [month], keys=keys),
+        filed=lake.read("clean/drawers", [month], keys=keys),
+        vectors=lake.read("clean/vectors", [month], keys=keys),
+        pages={key_of(row): row["page"] or "" for row in part},
+    )
 
 
 def _open(home: Home, ledger: Ledger, model: EmbeddingModel, stack: ExitStack) -> tuple[VectorStore, LexicalIndex]:
@@ -112,8 +166,9 @@ def _write(
     lexical: Sequence[LexicalRow],
     *,
     anew: bool = False,
-) -> tuple[int, int]:
-    """Write what differs from what was published of these conversations (`anew`: all); returns rows written and removed."""
+) -> tuple[int, int, int]:
+    """Write what differs from what was published of these conversations (`anew`: all); returns rows written and removed,
+    and of how many an older state is deleted."""
     now = _hashes(drawers, lexical)
     before: dict[str, str | None] = {}
     for key in keys:
@@ -140,7 +195,8 @@ def _write(
                 "DELETE FROM published WHERE provider = ? AND conversation_id = ? AND drawer_id = ?",
                 ((*key, name) for name in stale),
             )
-    return len(fresh), len(stale)
+    replaced = sum(before.get(name) is not None and before[name] != now[name][1] for name in fresh)
+    return len(fresh), len(stale), len(stale) + replaced
 
 
 def _hashes(drawers: Iterable[StoredDrawer], lexical: Iterable[LexicalRow]) -> dict[str, tuple[Key, str]]:
