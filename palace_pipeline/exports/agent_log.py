@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import unquote
 
 import orjson
 
 from palace_pipeline.exports.base import Member, Report
 from palace_pipeline.exports.drift import NOT_A_NAME
 from palace_pipeline.exports.streams import MemberError
-from palace_pipeline.exports.text import clean_text, json_lines, parse_json
-from palace_pipeline.model import Attachment
+from palace_pipeline.exports.text import json_lines, parse_json
 
 Record = dict[str, Any]
 
 _RECORD_START = re.compile(rb'\{"(?:timestamp|type|parentUuid|uuid|sessionId|ordinal|kind|role)"')
 _SALVAGE_TRIES = 8
-_DATA_URL = re.compile(r"data:([\w.+/-]*)[^,]{0,100},", re.ASCII)
-_URI = re.compile(r"[A-Za-z][\w+.-]+://[^/]*(/.*)?", re.ASCII | re.DOTALL)
-_WINDOWS_DRIVE = re.compile(r"/[A-Za-z]:")
 _SIDE_BYTES = 16 * 1024 * 1024
 
 
@@ -81,60 +75,6 @@ def count_unknown(report: Report, what: str, name: object) -> None:
     report.unknown[f"{what}:{name if isinstance(name, str) else NOT_A_NAME}"] += 1
 
 
-def text_of(value: object) -> str:
-    """A string cleaned, or "" for anything else."""
-    return clean_text(value) if isinstance(value, str) else ""
-
-
-def name_of(value: object) -> str | None:
-    """A string that is not empty, cleaned and without outer blanks, or None."""
-    return clean_text(value).strip() or None if isinstance(value, str) else None
-
-
-def count_of(value: object) -> int:
-    """A number of tokens; anything that is none counts 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 48 else 0
-
-
-def arguments_text(value: object) -> str:
-    """The arguments of a tool call to read: `name: value` lines, so that text keeps its lines; other values as JSON."""
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, dict):
-        return "\n".join(f"{clean_text(str(name))}: {_argument(inner)}" for name, inner in value.items())
-    return "" if value is None else _as_json(value)
-
-
-def _argument(value: object) -> str:
-    return clean_text(value) if isinstance(value, str) else _as_json(value)
-
-
-def _as_json(value: object) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # lone surrogates, numbers of more than 64 bits, more than 254 levels
-        try:
-            return clean_text(json.dumps(value, ensure_ascii=False))
-        except RecursionError:
-            return "(nested too deeply)"
-
-
-def unpacked(value: object) -> object:
-    """The arguments of a call, which are often JSON in a string."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            inner = parse_json(value)
-        except (ValueError, RecursionError):
-            return value
-        return inner if isinstance(inner, dict | list) else value
-    return value
-
-
-def dicts_of(value: object) -> list[Record]:
-    """The objects in a list; of anything else none."""
-    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
-
-
 def cut_blocks(text: str, tag: str) -> tuple[str, list[str]]:
     """(`text` without its `<tag>…</tag>` blocks, what stood in them). An opening without an end is text."""
     opening, closing = f"<{tag}>", f"</{tag}>"
@@ -146,37 +86,6 @@ def cut_blocks(text: str, tag: str) -> tuple[str, list[str]]:
         inside.append(text[start + len(opening) : end])
         at = end + len(closing)
     return ("".join(kept) + text[at:], inside) if inside else (text, inside)
-
-
-def inline_file(media_type: object, data: object, name: object = None) -> Attachment:
-    """An attachment for base64 data inside a log: type and size stay, the data does not."""
-    size = None
-    if isinstance(data, str):
-        size = len(data) * 3 // 4 - data[-2:].count("=")
-    return Attachment(name=name_of(name), type=name_of(media_type), size=size)
-
-
-def url_file(url: object) -> Attachment:
-    """An attachment for an image URL: a `data:` URL gives type and size, any other its file name."""
-    if not isinstance(url, str):
-        return Attachment(type="image")
-    if match := _DATA_URL.match(url):
-        return inline_file(match[1] or "image", url[match.end() :])
-    return Attachment(name=name_of(url.split("?", 1)[0].rsplit("/", 1)[-1]), type="image")
-
-
-def base_name(path: str) -> str:
-    """The last part of a path of any system."""
-    return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
-
-
-def uri_path(value: object) -> str | None:
-    """The path of a folder or file that is given as `file:///…` (or another scheme) or as a plain path."""
-    text = name_of(value)
-    if text is None or (match := _URI.fullmatch(text)) is None:
-        return text
-    path = clean_text(unquote(match[1] or ""))
-    return (path[1:] if _WINDOWS_DRIVE.match(path) else path) or None
 
 
 def side_file(member: Member, relative: str) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from palace_pipeline.exports import chatgpt_content as content
 from palace_pipeline.exports import known_keys
+from palace_pipeline.exports.attachments import kind_of_files
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
 from palace_pipeline.exports.one_chat import one_chat
@@ -208,4 +209,4 @@ def _assistant(row: Message, type: str, recipient: str | None, channel: Any) -> 
         row.role, row.kind = "tool", "tool_result"
     else:
         row.role = "assistant"
-        row.kind = "text" if row.text.strip() or not row.attachment else content.kind_of_files(row.attachment)
+        row.kind = "text" if row.text.strip() or not row.attachment else kind_of_files(row.attachment)

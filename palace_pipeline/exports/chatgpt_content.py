@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from palace_pipeline.exports.attachments import kind_of_files
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.model import Attachment, Citation, Kind
@@ -174,12 +175,6 @@ def hidden_reason(type: str, metadata: dict[str, Any]) -> str | None:
 def kind_of(body: Content) -> Kind:
     """The kind of a person's message."""
     return "text" if body.text.strip() or not body.attachments else kind_of_files(body.attachments)
-
-
-def kind_of_files(files: list[Attachment]) -> Kind:
-    """The kind of a message that is only files."""
-    types = {(file.type or "").split("/")[0] for file in files}
-    return "image" if types == {"image"} else "audio" if types == {"audio"} else "attachment"
 
 
 def without_markers(text: str, metadata: dict[str, Any]) -> str:

@@ -14,10 +14,11 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import Literal
 
-from palace_pipeline.exports.agent_log import Record, count_unknown, name_of, records
+from palace_pipeline.exports.agent_log import Record, count_unknown, records
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.claude_code_thread import Thread, rows_of
 from palace_pipeline.exports.ids import derive_conversation_id
+from palace_pipeline.exports.json_values import name_of
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.model import Conversation
 

@@ -12,17 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    count_of,
-    count_unknown,
-    inline_file,
-    name_of,
-    text_of,
-    url_file,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown
+from palace_pipeline.exports.attachments import inline_file, url_file
 from palace_pipeline.exports.base import Report
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.model import Attachment, Message
 
 _WHOLLY_INJECTED = (

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from palace_pipeline.exports.agent_log import Record, name_of
+from palace_pipeline.exports.agent_log import Record
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.claude_code_blocks import Answer, Rows, add_user_rows
 from palace_pipeline.exports.ids import derive_ids
+from palace_pipeline.exports.json_values import name_of
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.exports.tree import Turn, left_behind
 from palace_pipeline.model import VISIBLE_ROLES, Message

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
-from palace_pipeline.exports.agent_log import Record, count_unknown, name_of, records, text_of
+from palace_pipeline.exports.agent_log import Record, count_unknown, records
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.codex_rows import Transcript, path_file
 from palace_pipeline.exports.ids import derive_conversation_id
+from palace_pipeline.exports.json_values import list_of, name_of, text_of
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import json_lines, parse_json
 from palace_pipeline.exports.times import parse_instant
@@ -265,8 +266,8 @@ def _take_event(session: _Session, payload: Record, when: datetime | None, repor
     kind = _name(payload.get("type"))
     transcript = session.transcript
     if kind == "user_message":
-        images = [Attachment(type="image") for _ in _list(payload.get("images"))]
-        images += [path_file(path) for path in _list(payload.get("local_images"))]
+        images = [Attachment(type="image") for _ in list_of(payload.get("images"))]
+        images += [path_file(path) for path in list_of(payload.get("local_images"))]
         transcript.add_user("event", [text_of(payload.get("message"))], images, when)
     elif kind == "agent_message":
         transcript.add_answer("event", text_of(payload.get("message")), when)
@@ -299,7 +300,7 @@ def _take_turn_item(session: _Session, item: object, when: datetime | None, repo
     elif kind == "Plan":
         transcript.add_answer("event", text_of(item.get("text")), when)
     elif kind == "Reasoning":
-        parts = [*_list(item.get("summary_text")), *_list(item.get("raw_content"))]
+        parts = [*list_of(item.get("summary_text")), *list_of(item.get("raw_content"))]
         transcript.add_thinking("event", [text_of(part) for part in parts], when)
     elif kind not in _QUIET_TURN_ITEMS:
         count_unknown(report, "turn item", kind)
@@ -307,10 +308,6 @@ def _take_turn_item(session: _Session, item: object, when: datetime | None, repo
 
 def _name(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _id(session: _Session, stem: str) -> str | None:

@@ -14,21 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    base_name,
-    count_of,
-    count_unknown,
-    cut_blocks,
-    inline_file,
-    name_of,
-    text_of,
-    url_file,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown, cut_blocks
+from palace_pipeline.exports.attachments import base_name, inline_file, url_file
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.codex_text import is_image_mark, split_user_text
 from palace_pipeline.exports.ids import derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.model import Attachment, Kind, Message, Role
 

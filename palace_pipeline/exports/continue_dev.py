@@ -12,23 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    base_name,
-    count_of,
-    count_unknown,
-    dicts_of,
-    name_of,
-    side_file,
-    side_json,
-    text_of,
-    unpacked,
-    uri_path,
-    url_file,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown, side_file, side_json
+from palace_pipeline.exports.attachments import base_name, uri_path, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, dict_of, dicts_of, name_of, text_of, unpacked
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.model import Attachment, Conversation, Message
@@ -181,9 +169,9 @@ class _Rows:
             self._add(message, Message("", "assistant", text, kind, model=model, attachment=files))
             _set_usage(self.messages[-1], message.get("usage"))
         states = {_call_id(state): state for state in dicts_of(item.get("toolCallStates"))}
-        calls = dicts_of(message.get("toolCalls")) or [_dict(state.get("toolCall")) for state in states.values()]
+        calls = dicts_of(message.get("toolCalls")) or [dict_of(state.get("toolCall")) for state in states.values()]
         for call in calls:
-            function = _dict(call.get("function"))
+            function = dict_of(call.get("function"))
             name, call_id = name_of(function.get("name")), call.get("id")
             if name and isinstance(call_id, str):
                 self._tools[call_id] = name
@@ -221,7 +209,7 @@ class _Rows:
             elif isinstance(part, dict) and isinstance(part.get("text"), str):
                 texts.append(text_of(part["text"]))
             elif isinstance(part, dict) and (image := part.get("imageUrl", part.get("image_url"))) is not None:
-                files.append(url_file(_dict(image).get("url") or image))
+                files.append(url_file(dict_of(image).get("url") or image))
             elif isinstance(part, dict):
                 count_unknown(self._report, "content type", part.get("type"))
         return [text for text in texts if text.strip()], files
@@ -233,16 +221,16 @@ def _is_shown(context: Record) -> bool:
 
 def _context_file(context: Record) -> Attachment:
     """A file, page or search that the person put beside a question: its name and what was read of it."""
-    address = _dict(context.get("uri")).get("value")
+    address = dict_of(context.get("uri")).get("value")
     name = name_of(context.get("name")) or name_of(context.get("description"))
     if name is None and isinstance(address, str):
         name = base_name(address)
-    kind = _dict(context.get("id")).get("providerTitle")
+    kind = dict_of(context.get("id")).get("providerTitle")
     return Attachment(name=name, type=name_of(kind), text=text_of(context.get("content")) or None)
 
 
 def _reasoning(item: Record) -> str:
-    return text_of(_dict(item.get("reasoning")).get("text"))
+    return text_of(dict_of(item.get("reasoning")).get("text"))
 
 
 def _model(item: Record) -> str | None:
@@ -261,17 +249,13 @@ def _set_usage(row: Message, usage: object) -> None:
 
 
 def _call_id(state: Record) -> str | None:
-    call = state.get("toolCallId") or _dict(state.get("toolCall")).get("id")
+    call = state.get("toolCallId") or dict_of(state.get("toolCall")).get("id")
     return call if isinstance(call, str) else None
 
 
 def _output(state: Record) -> str:
     found = [text_of(part.get("content")) for part in dicts_of(state.get("output"))]
     return "\n\n".join(text for text in found if text.strip())
-
-
-def _dict(value: object) -> Record:
-    return value if isinstance(value, dict) else {}
 
 
 # --- the index --------------------------------------------------------------------------------------------------------

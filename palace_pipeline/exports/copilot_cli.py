@@ -14,23 +14,12 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Literal
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    base_name,
-    count_of,
-    count_unknown,
-    dicts_of,
-    inline_file,
-    name_of,
-    records,
-    side_file,
-    text_of,
-    unpacked,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown, records, side_file
+from palace_pipeline.exports.attachments import base_name, inline_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.claude_code_blocks import Rows
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, dicts_of, name_of, text_of, unpacked
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Conversation, Message
 

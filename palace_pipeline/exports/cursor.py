@@ -15,11 +15,13 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import name_of, side_json, uri_path
+from palace_pipeline.exports.agent_log import side_json
+from palace_pipeline.exports.attachments import uri_path
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.cursor_bubbles import Placed, kept_bubble, messages_of
 from palace_pipeline.exports.databases import Table, cell_json, grouped, holds_rows, kept_row, table_named
 from palace_pipeline.exports.ids import derive_conversation_id
+from palace_pipeline.exports.json_values import dicts_of, name_of
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.model import Conversation, Message
 
@@ -80,7 +82,7 @@ class CursorReader:
         """At most one conversation."""
         tab, chat = (value.get("tab"), value.get("chat")) if isinstance(value, dict) else (None, None)
         if isinstance(tab, dict):
-            found = _of_tab(tab, _dicts(value.get("bubbles")), report)
+            found = _of_tab(tab, dicts_of(value.get("bubbles")), report)
         elif isinstance(chat, dict):
             found = _of_chat(chat, value, report, place)
         else:
@@ -160,7 +162,7 @@ def _with_bubbles(chat: Json, chat_id: str, head: Json | None, rows: Iterable[Js
         "subagent": _subagent(chat, head or {}, chat_id),
         "name": name_of((head or {}).get("name")),
         "order": _order(chat.get("fullConversationHeadersOnly")),
-        "inline": [kept_bubble(bubble) for bubble in _dicts(chat.get("conversation"))],
+        "inline": [kept_bubble(bubble) for bubble in dicts_of(chat.get("conversation"))],
         "bubbles": bubbles,
     }
 
@@ -168,7 +170,7 @@ def _with_bubbles(chat: Json, chat_id: str, head: Json | None, rows: Iterable[Js
 def _order(headers: object) -> list[Json]:
     """The entries of a chat's list; newer ones also say the time and the kind of each message."""
     entries = [{"bubbleId": h} if isinstance(h, str) else h for h in headers] if isinstance(headers, list) else []
-    return [{name: h[name] for name in _HEADER_FIELDS if name in h} for h in _dicts(entries)]
+    return [{name: h[name] for name in _HEADER_FIELDS if name in h} for h in dicts_of(entries)]
 
 
 def _heads(connection: sqlite3.Connection, report: Report) -> dict[str, Json]:
@@ -207,11 +209,11 @@ def _old(value: Any, report: Report) -> Iterator[tuple[str, Json]]:
         if holder is not None:
             report.skip("damaged chats", "ItemTable", expected=False, unit="conversation")
         return
-    for tab in _dicts(holder.get("tabs")):
+    for tab in dicts_of(holder.get("tabs")):
         kept = {name: tab[name] for name in _TAB_FIELDS if name in tab}
-        bubbles = [kept_bubble(bubble) for bubble in _dicts(tab.get("bubbles"))]
+        bubbles = [kept_bubble(bubble) for bubble in dicts_of(tab.get("bubbles"))]
         yield f"tab {name_of(tab.get('tabId')) or ''}".strip(), {"tab": kept, "bubbles": bubbles}
-    for chat in _dicts(holder.get("allComposers")):
+    for chat in dicts_of(holder.get("allComposers")):
         # Since 2025 this is only an index of chats in the other database.
         if (chat_id := name_of(chat.get("composerId"))) and (chat.get("conversation") or chat.get("conversationMap")):
             yield f"{_CHAT}{chat_id}", _with_bubbles(chat, chat_id, None, (), report)
@@ -233,10 +235,6 @@ def _after(key: object, prefix: str) -> str | None:
 def _chat_of(key: object) -> str | None:
     """The chat in `bubbleId:<chat>:<bubble>`."""
     return (_after(key, _BUBBLE) or "").rpartition(":")[0] or None
-
-
-def _dicts(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 # --- conversations ----------------------------------------------------------------------------------------------------
@@ -273,11 +271,11 @@ def _placed(chat: Json, value: Json, report: Report, chat_id: str) -> Iterator[P
     growing = {name for name in unfinished if isinstance(name, str)} if isinstance(unfinished, list) else set[str]()
     if being_written := len(growing & bubbles.keys()):
         report.skip("answer that is still being written", chat_id, expected=True, count=being_written)
-    inline = _dicts(value.get("inline"))
+    inline = dicts_of(value.get("inline"))
     inside = {name for bubble in inline if isinstance(name := bubble.get("bubbleId"), str)}
     missing = 0
     listed: set[str] = set()
-    for entry in _dicts(value.get("order")):
+    for entry in dicts_of(value.get("order")):
         name = entry.get("bubbleId")
         if not isinstance(name, str) or name in listed:
             continue

@@ -12,17 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import (
-    arguments_text,
-    base_name,
-    count_of,
-    count_unknown,
-    name_of,
-    text_of,
-    uri_path,
-)
+from palace_pipeline.exports.agent_log import count_unknown
+from palace_pipeline.exports.attachments import base_name, uri_path
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.ids import derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Citation, Message, short_hash

@@ -14,17 +14,10 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    count_unknown,
-    cut_blocks,
-    name_of,
-    records,
-    text_of,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown, cut_blocks, records
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_ids
+from palace_pipeline.exports.json_values import arguments_text, name_of, text_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Conversation, Message, short_hash
 

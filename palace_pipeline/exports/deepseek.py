@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
-from palace_pipeline.exports.agent_log import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order, kept_above
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, list_of, name_of, text_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node
@@ -191,15 +191,11 @@ def _stated_role(message: Json) -> Role | None:
     for value in (message.get("role"), author, author.get("role") if isinstance(author, dict) else None):
         if isinstance(value, str) and (role := _ROLES.get(value.casefold())) is not None:
             return role
-    types = [f.get("type") for f in _list(message.get("fragments")) if isinstance(f, dict)]
+    types = [f.get("type") for f in list_of(message.get("fragments")) if isinstance(f, dict)]
     if types:
         return "user" if any(type in _ASKED for type in types) else "assistant"
     thought = any(isinstance(message.get(key), str) and message[key] for key in _THOUGHTS)
     return "assistant" if thought or message.get("search_results") else None
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Report, place: str) -> list[Message]:
@@ -241,7 +237,7 @@ def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Rep
             for words, kind, mark in _tool_texts(fragment, text or pages_text(found)):
                 side.append(tool := row("tool", words, f"#{number}{mark}"))
                 tool.kind, tool.tool_name = kind, (name_of(type) or "").lower() or None
-    files = [file for item in _list(message.get("files")) if (file := _file(item)) is not None]
+    files = [file for item in list_of(message.get("files")) if (file := _file(item)) is not None]
     said: list[Message] = []
     spoken: tuple[tuple[Role, list[str]], ...] = (("user", asked), ("assistant", answered))
     for speaker, texts in spoken:
@@ -262,7 +258,7 @@ def _rows(id: str, message: Json, role: Role, time: datetime | None, report: Rep
 
 def _fragments(message: Json, role: Role) -> list[Any]:
     """The fragments of a message; those of the early shape are made of its single fields."""
-    if fragments := _list(message.get("fragments")):
+    if fragments := list_of(message.get("fragments")):
         return fragments
     thought = next((message[key] for key in _THOUGHTS if message.get(key)), None)
     searched = message.get("search_results")
@@ -279,7 +275,7 @@ def _content(value: Any) -> str:
 
 def _tool_texts(fragment: Json, given: str) -> Iterator[tuple[str, Kind, str]]:
     """(text, kind, mark for its id) of what a tool was asked, and of what it gave back."""
-    queries = [query.get("query") if isinstance(query, dict) else query for query in _list(fragment.get("queries"))]
+    queries = [query.get("query") if isinstance(query, dict) else query for query in list_of(fragment.get("queries"))]
     asked = "\n".join(text_of(query) for query in queries if text_of(query))
     asked = asked or arguments_text(fragment.get("query") or fragment.get("arguments"))
     if asked.strip():

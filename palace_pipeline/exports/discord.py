@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
-from palace_pipeline.exports.agent_log import base_name, count_of, name_of, text_of
+from palace_pipeline.exports.attachments import base_name
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.detect import completed
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import count_of, dict_of, dicts_of, name_of, text_of
 from palace_pipeline.exports.plaintext import stem
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.text import parse_json
@@ -101,7 +102,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _conversation(head: dict[str, Any], messages: list[Message], member: Member) -> Conversation:
-    guild, channel = _object(head.get("guild")), _object(head.get("channel"))
+    guild, channel = dict_of(head.get("guild")), dict_of(head.get("channel"))
     name, guild_name = name_of(channel.get("name")), name_of(guild.get("name"))
     channel_id = _id(channel.get("id")) or derive_conversation_id("discord", name or stem(member.path), messages)
     derive_ids(messages)
@@ -114,14 +115,6 @@ def _conversation(head: dict[str, Any], messages: list[Message], member: Member)
         project=name if private else guild_name or name,
         order="time" if any(message.created_at for message in messages) else "source",
     )
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _id(value: Any) -> str:
@@ -153,13 +146,13 @@ def _message(record: Any, place: str, notices: Counter[str], report: Report) -> 
 
 
 def _said(record: dict[str, Any]) -> Message:
-    author, created = _object(record.get("author")), parse_instant(record.get("timestamp"))
+    author, created = dict_of(record.get("author")), parse_instant(record.get("timestamp"))
     bot = author.get("isBot") is True
     citations: list[Citation] = []
     text = _text(record, record, citations, bot=bot)
     files = _files(record)
     if record.get("forwardedMessage") or record.get("poll"):
-        forwarded = _object(record.get("forwardedMessage"))
+        forwarded = dict_of(record.get("forwardedMessage"))
         parts = (text, _text(forwarded, record, citations, bot=True), _poll(record.get("poll")))
         text = "\n\n".join(part for part in parts if part)
         files += _files(forwarded)
@@ -180,7 +173,7 @@ def _said(record: dict[str, Any]) -> Message:
 
 def _replies_to(value: Any) -> str | None:
     """The message that is answered; a forwarded one is none."""
-    reference = _object(value)
+    reference = dict_of(value)
     return None if reference.get("type") == "Forward" else _id(reference.get("messageId")) or None
 
 
@@ -190,7 +183,7 @@ def _text(holder: dict[str, Any], record: dict[str, Any], citations: list[Citati
     if not holder.get("embeds"):
         return said
     embeds: list[str] = []
-    for embed in _objects(holder.get("embeds")):
+    for embed in dicts_of(holder.get("embeds")):
         if (url := name_of(embed.get("url"))) is not None:
             citations.append(Citation(url, name_of(embed.get("title"))))
         if bot or not said:
@@ -204,24 +197,24 @@ def _plain(text: str, record: dict[str, Any]) -> str:
         return text
     names = {
         _id(user.get("id")): name_of(user.get("nickname")) or name_of(user.get("name"))
-        for user in _objects(record.get("mentions"))
+        for user in dicts_of(record.get("mentions"))
     }
     return _EMOJI.sub(r"\1", _MENTION.sub(lambda match: "@" + (names.get(match[1]) or match[1]), text))
 
 
 def _embed(embed: dict[str, Any]) -> str:
-    lines = [name_of(_object(embed.get("author")).get("name")), name_of(embed.get("title"))]
+    lines = [name_of(dict_of(embed.get("author")).get("name")), name_of(embed.get("title"))]
     lines.append(name_of(embed.get("description")))
-    for field in _objects(embed.get("fields")):
+    for field in dicts_of(embed.get("fields")):
         pair = (name_of(field.get("name")), name_of(field.get("value")))
         lines.append(": ".join(part for part in pair if part))
-    lines.append(name_of(_object(embed.get("footer")).get("text")))
+    lines.append(name_of(dict_of(embed.get("footer")).get("text")))
     return "\n".join(line for line in lines if line)
 
 
 def _poll(value: Any) -> str:
     """Question and answers; Discord nests each text in an object."""
-    poll = _object(value)
+    poll = dict_of(value)
     question = _poll_text(poll.get("question"))
     answers = [_poll_text(answer) for answer in poll["answers"]] if isinstance(poll.get("answers"), list) else []
     return "\n".join([*([question] if question else []), *(f"- {answer}" for answer in answers if answer)])
@@ -245,9 +238,9 @@ def _files(holder: dict[str, Any]) -> list[Attachment]:
             name_of(file.get("fileName")) or base_name(text_of(file.get("url")).split("?")[0]) or None,
             size=count_of(file.get("fileSizeBytes")) or None,
         )
-        for file in _objects(holder.get("attachments"))
+        for file in dicts_of(holder.get("attachments"))
     ]
-    return files + [Attachment(name_of(sticker.get("name")), "sticker") for sticker in _objects(holder.get("stickers"))]
+    return files + [Attachment(name_of(sticker.get("name")), "sticker") for sticker in dicts_of(holder.get("stickers"))]
 
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".heic", ".bmp")

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import Record, name_of, records, text_of
+from palace_pipeline.exports.agent_log import Record, records
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.gemini_cli_rows import Replay
 from palace_pipeline.exports.gemini_parts import bytes_of, salvaged
 from palace_pipeline.exports.ids import derive_conversation_id
+from palace_pipeline.exports.json_values import name_of, text_of
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant

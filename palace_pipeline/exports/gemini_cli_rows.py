@@ -11,18 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    base_name,
-    count_of,
-    count_unknown,
-    name_of,
-    text_of,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown
+from palace_pipeline.exports.attachments import base_name
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.gemini_parts import Call, Parts, split_parts
 from palace_pipeline.exports.ids import derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, list_of, name_of, text_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Kind, Message, Role
 
@@ -205,11 +199,11 @@ class Replay:
         said: Parts = split_parts(record.get("content"), self.report)
         model = name_of(record.get("model"))
         self.model = model or self.model
-        for thought in _list(record.get("thoughts")):
+        for thought in list_of(record.get("thoughts")):
             rows.add_thought(thought)
         for thought in said.thoughts:
             rows.add_thought(thought)
-        calls = [call for call in _list(record.get("toolCalls")) if isinstance(call, dict)]
+        calls = [call for call in list_of(record.get("toolCalls")) if isinstance(call, dict)]
         named = {text_of(call.get("id")) for call in calls}
         later = [_is_later(call, rows.when) for call in calls]
         for call, is_later in zip(calls, later, strict=True):
@@ -353,7 +347,3 @@ def _display_text(display: object) -> str:
     if isinstance(display, dict):
         return text_of(display.get("fileDiff")) or arguments_text(display)
     return text_of(display)
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

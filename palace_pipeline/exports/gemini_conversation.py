@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import list_of, name_of, text_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Conversation, Kind, Message, Role
 
@@ -109,7 +109,7 @@ def _rows(turn: dict[str, Any], role: Role) -> list[Message]:
         rows.append(Message("", role, text, kind, when, local, branch_active=not turn.get("turn_deleted_time")))
         return rows[-1]
 
-    for thought in _list(turn.get("model_thoughts")):
+    for thought in list_of(turn.get("model_thoughts")):
         texts = (
             [text_of(thought.get(key)).strip() for key in ("headline", "description")]
             if isinstance(thought, dict)
@@ -119,17 +119,17 @@ def _rows(turn: dict[str, Any], role: Role) -> list[Message]:
             add("thinking", text, "thinking")
     texts = [text_of(turn.get("prompt"))] if role == "user" else list(_answer(turn.get("text")))
     text = "\n\n".join(text for text in texts if text.strip()).strip("\n")
-    files = [_file(image) for image in _list(turn.get("images")) + _list(turn.get("files"))]
+    files = [_file(image) for image in list_of(turn.get("images")) + list_of(turn.get("files"))]
     if text.strip() or files:
         add(role, text, "text" if text.strip() else "image").attachment = files
     return rows
 
 
 def _answer(items: object) -> Iterator[str]:
-    for item in _list(items):
+    for item in list_of(items):
         if isinstance(item, dict):
             yield text_of(item.get("data"))
-            for card in _list(item.get("cards")):
+            for card in list_of(item.get("cards")):
                 yield text_of(card.get("content")) if isinstance(card, dict) else ""
         else:
             yield text_of(item)
@@ -139,7 +139,3 @@ def _file(value: object) -> Attachment:
     if isinstance(value, dict):
         value = value.get("name", value.get("file_name"))
     return Attachment(name=name_of(value), type="image")
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

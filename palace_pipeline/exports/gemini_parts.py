@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from palace_pipeline.exports.agent_log import arguments_text, count_unknown, inline_file, name_of, text_of, url_file
+from palace_pipeline.exports.agent_log import count_unknown
+from palace_pipeline.exports.attachments import inline_file, url_file
 from palace_pipeline.exports.base import Member, Report
 from palace_pipeline.exports.detect import completed
+from palace_pipeline.exports.json_values import arguments_text, list_of, name_of, text_of
 from palace_pipeline.exports.splitter import ArrayCut, split_array, whole_values
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import parse_json
@@ -97,7 +99,7 @@ def _calls(part: Mapping[str, Any]) -> Iterator[Call]:
         yield Call(name_of(call.get("name")), name_of(call.get("id")) or "", arguments_text(call.get("args")), False)
     if isinstance(result := part.get("functionResponse"), dict):
         text, files = result_text(result.get("response"))
-        files += [file for inner in _list(result.get("parts")) for file in _file(inner)]
+        files += [file for inner in list_of(result.get("parts")) for file in _file(inner)]
         yield Call(name_of(result.get("name")), name_of(result.get("id")) or "", text, True, tuple(files))
     if isinstance(code := part.get("executableCode"), dict):
         yield Call("code execution", "", text_of(code.get("code")), False)
@@ -180,7 +182,3 @@ def salvaged(data: bytes, key: str, mark: str, report: Report) -> dict[str, Any]
             take(cut.rest, count)
     found[key] = values
     return found
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

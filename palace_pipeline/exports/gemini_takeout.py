@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.gemini_activity import (
     PROVIDER,
@@ -24,6 +23,7 @@ from palace_pipeline.exports.gemini_activity import (
     prompt_of,
 )
 from palace_pipeline.exports.html_text import html_to_text, resolve
+from palace_pipeline.exports.json_values import text_of
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Citation, Conversation

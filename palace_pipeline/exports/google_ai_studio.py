@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import arguments_text, count_of, count_unknown, inline_file, name_of, text_of
+from palace_pipeline.exports.agent_log import count_unknown
+from palace_pipeline.exports.attachments import inline_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.gemini_parts import Parts, bytes_of, result_text, salvaged, split_parts
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Citation, Conversation, Kind, Message, Role

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from palace_pipeline.exports import grok_content as content
 from palace_pipeline.exports import known_keys
-from palace_pipeline.exports.agent_log import name_of, text_of
+from palace_pipeline.exports.attachments import kind_of_files
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
-from palace_pipeline.exports.chatgpt_content import kind_of_files
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import name_of, text_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Node
 from palace_pipeline.model import Attachment, Conversation, Message, Role

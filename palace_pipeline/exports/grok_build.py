@@ -14,20 +14,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    count_unknown,
-    inline_file,
-    name_of,
-    records,
-    side_json,
-    text_of,
-    url_file,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown, records, side_json
+from palace_pipeline.exports.attachments import inline_file, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.grok_updates import date_messages, read_log
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, name_of, text_of
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.model import Attachment, Conversation, Message, short_hash
 

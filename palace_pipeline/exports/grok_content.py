@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from palace_pipeline.exports.agent_log import arguments_text, name_of, text_of, url_file
+from palace_pipeline.exports.attachments import url_file
+from palace_pipeline.exports.json_values import arguments_text, list_of, name_of, text_of
 from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.exports.web_sources import citations_of
 from palace_pipeline.model import Attachment, Citation, Kind
@@ -39,9 +40,9 @@ def side_texts(response: Json) -> list[Side]:
     """Thinking and tool calls, each text once: `thinking_trace`, those of other agents, the steps."""
     rows: dict[Side, None] = {}
     texts = [response.get("thinking_trace")]
-    for trace in _list(response.get("agent_thinking_traces")):
+    for trace in list_of(response.get("agent_thinking_traces")):
         texts.append(trace.get("thinking_trace") if isinstance(trace, dict) else trace)
-    for step in _list(response.get("steps")):
+    for step in list_of(response.get("steps")):
         texts += _step_texts(step)
     for text in texts:
         thought, cards = _cut(text_of(text), "xai:tool_usage_card")
@@ -125,13 +126,13 @@ def cards_of(response: Json) -> list[Json]:
 def citations(response: Json, cards: list[Json]) -> list[Citation]:
     """What the answer cites, then what its cards link to, then what was found for it."""
     links = [{k: v for k, v in card.items() if not isinstance(v, dict | list)} for card in cards if not _picture(card)]
-    steps = [step for step in _list(response.get("steps")) if isinstance(step, dict)]
+    steps = [step for step in list_of(response.get("steps")) if isinstance(step, dict)]
     return citations_of(response.get("cited_web_search_results"), links, response.get("web_search_results"), steps)
 
 
 def pictures(response: Json, cards: list[Json]) -> list[Attachment]:
     """Pictures that were made or found for an answer, by the last part of their address."""
-    urls = [url for url in _list(response.get("generated_image_urls")) if isinstance(url, str)]
+    urls = [url for url in list_of(response.get("generated_image_urls")) if isinstance(url, str)]
     urls += [url for card in cards if (url := _picture(card)) is not None]
     return [url_file(clean_text(url)) for url in dict.fromkeys(urls)]
 
@@ -144,7 +145,3 @@ def _picture(card: Json) -> str | None:
                 if (url := name_of(holder.get(key))) is not None:
                     return url
     return None
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

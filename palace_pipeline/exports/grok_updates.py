@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import text_of
 from palace_pipeline.exports.base import Member, Report
+from palace_pipeline.exports.json_values import text_of
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import json_lines, parse_json
 from palace_pipeline.exports.times import parse_instant

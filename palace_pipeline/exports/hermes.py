@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import Record, name_of, records, side_file, side_json
+from palace_pipeline.exports.agent_log import Record, records, side_file, side_json
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.hermes_rows import hermes_messages
+from palace_pipeline.exports.json_values import name_of
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Conversation, Message, Origin

@@ -12,11 +12,11 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import count_of, name_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.databases import Table, cell_json, grouped, holds_rows, kept_row, table_named
 from palace_pipeline.exports.hermes import PROVIDER, hermes_origin
 from palace_pipeline.exports.hermes_rows import hermes_messages
+from palace_pipeline.exports.json_values import count_of, name_of
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.model import Conversation, Message, Origin
 

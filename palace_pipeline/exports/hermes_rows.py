@@ -11,19 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from palace_pipeline.exports.agent_log import (
-    arguments_text,
-    base_name,
-    count_of,
-    count_unknown,
-    cut_blocks,
-    name_of,
-    text_of,
-    unpacked,
-    url_file,
-)
+from palace_pipeline.exports.agent_log import count_unknown, cut_blocks
+from palace_pipeline.exports.attachments import base_name, url_file
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.ids import derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of, unpacked
 from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Message, short_hash

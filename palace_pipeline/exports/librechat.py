@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
-from palace_pipeline.exports.agent_log import arguments_text, base_name, count_of, name_of, text_of, url_file
+from palace_pipeline.exports.attachments import base_name, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive

@@ -14,9 +14,11 @@ from functools import partial
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
-from palace_pipeline.exports.agent_log import arguments_text, count_of, cut_blocks, inline_file, name_of, text_of
+from palace_pipeline.exports.agent_log import cut_blocks
+from palace_pipeline.exports.attachments import inline_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.plaintext import stem
 from palace_pipeline.exports.times import parse_instant

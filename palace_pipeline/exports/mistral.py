@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
-from palace_pipeline.exports.agent_log import arguments_text, name_of, text_of, url_file
+from palace_pipeline.exports.attachments import kind_of_files, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
-from palace_pipeline.exports.chatgpt_content import kind_of_files
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, name_of, text_of
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive

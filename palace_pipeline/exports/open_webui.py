@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from palace_pipeline.exports import known_keys
-from palace_pipeline.exports.agent_log import count_of, name_of, text_of
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import count_of, name_of, text_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.open_webui_content import Parts, read_parts
 from palace_pipeline.exports.times import parse_instant, parse_naive

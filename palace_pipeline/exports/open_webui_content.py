@@ -13,16 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import (
-    arguments_text,
-    count_of,
-    cut_blocks,
-    inline_file,
-    name_of,
-    text_of,
-    url_file,
-)
+from palace_pipeline.exports.agent_log import cut_blocks
+from palace_pipeline.exports.attachments import inline_file, url_file
 from palace_pipeline.exports.base import Report
+from palace_pipeline.exports.json_values import arguments_text, count_of, dict_of, list_of, name_of, text_of
 from palace_pipeline.exports.plaintext import fenced_lines
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.web_sources import citations_of
@@ -67,7 +61,7 @@ def read_parts(message: dict[str, Any], report: Report, *, answer: bool) -> Part
     if answer:
         shown.text, steps = _without_details(shown.text)
         shown.steps += steps
-        for item in _list(message.get("output")):
+        for item in list_of(message.get("output")):
             _take_item(item, items, report)
     merged: Parts = Parts(text=shown.text or items.text, files=shown.files + items.files, citations=items.citations)
     thoughts = items if items.has("thinking") else shown
@@ -84,14 +78,6 @@ def read_parts(message: dict[str, Any], report: Report, *, answer: bool) -> Part
         c for c in _bare_sources(message.get("sources")) if c.url not in {x.url for x in merged.citations}
     ]
     return merged
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _take_content(content: Any, parts: Parts, depth: int, report: Report) -> None:
@@ -115,7 +101,7 @@ def _take_content(content: Any, parts: Parts, depth: int, report: Report) -> Non
             if isinstance(kind, str) and kind not in ("text", "input_text", "output_text", "refusal"):
                 report.unknown[f"content:{kind}"] += 1
             _take_content(content.get("text", content.get("refusal", content.get("content"))), parts, depth + 1, report)
-            for note in _list(content.get("annotations")):
+            for note in list_of(content.get("annotations")):
                 parts.citations += citations_of(note)
 
 
@@ -311,11 +297,11 @@ def _plain(value: Any, parts: Parts) -> str:
 def _files(value: Any) -> list[Attachment]:
     """Files of a message with the text that was extracted from them; pages of a web search are sources, not files."""
     found: list[Attachment] = []
-    for item in _list(value):
+    for item in list_of(value):
         if not isinstance(item, dict) or _is_web(item):
             continue
-        inner = _object(item.get("file"))
-        meta, data = _object(inner.get("meta")), _object(inner.get("data"))
+        inner = dict_of(item.get("file"))
+        meta, data = dict_of(inner.get("meta")), dict_of(inner.get("data"))
         if item.get("type") == "image" and not inner:
             image = url_file(item.get("url"))
             image.name = name_of(item.get("name")) or image.name
@@ -342,20 +328,20 @@ def _is_web(item: dict[str, Any]) -> bool:
 
 def _web_files(value: Any) -> list[Any]:
     pages: list[Any] = []
-    for item in _list(value):
+    for item in list_of(value):
         if isinstance(item, dict) and _is_web(item):
-            pages += [{"url": url} for url in _list(item.get("urls"))] + _list(item.get("docs"))
+            pages += [{"url": url} for url in list_of(item.get("urls"))] + list_of(item.get("docs"))
     return pages
 
 
 def _bare_sources(value: Any) -> Iterator[Citation]:
     """Sources whose address stands only in their metadata (`{"source": "https://…"}`), or is their name."""
-    for item in _list(value):
+    for item in list_of(value):
         if not isinstance(item, dict):
             continue
-        source = _object(item.get("source"))
+        source = dict_of(item.get("source"))
         title = name_of(source.get("name"))
-        for place in (*_list(item.get("metadata")), source):
+        for place in (*list_of(item.get("metadata")), source):
             if isinstance(place, dict):
                 for key in ("source", "url", "name", "id"):
                     address = name_of(place.get(key))

@@ -16,21 +16,12 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    count_of,
-    count_unknown,
-    inline_file,
-    name_of,
-    records,
-    side_file,
-    side_json,
-    text_of,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown, records, side_file, side_json
+from palace_pipeline.exports.attachments import inline_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.claude_code_blocks import Rows, blocks_of
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.exports.openclaw_text import ORIGINS, clean_answer, is_silent, program_prompt, split_user_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Turn, left_behind

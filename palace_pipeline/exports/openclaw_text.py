@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 
-from palace_pipeline.exports.agent_log import base_name, cut_blocks
+from palace_pipeline.exports.agent_log import cut_blocks
+from palace_pipeline.exports.attachments import base_name
 from palace_pipeline.model import Attachment, Origin
 
 _CHANNELS = (

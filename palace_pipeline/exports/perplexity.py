@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import name_of, text_of, url_file
+from palace_pipeline.exports.attachments import kind_of_files, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
-from palace_pipeline.exports.chatgpt_content import kind_of_files
 from palace_pipeline.exports.detect import HEAD_BYTES, completed, head_of
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import list_of, name_of, text_of
 from palace_pipeline.exports.perplexity_answer import Answer, read_answer, read_blocks
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.text import parse_json
@@ -181,7 +181,7 @@ def _rows(entry: Json, place: str, report: Report) -> list[Message]:
         place,
         report,
         model=_first(entry, *_MODELS),
-        files=[file for item in _list(entry.get("attachments")) if (file := _file(item)) is not None],
+        files=[file for item in list_of(entry.get("attachments")) if (file := _file(item)) is not None],
     )
 
 
@@ -235,10 +235,6 @@ def _answer(entry: Json, report: Report) -> Answer:
     more = citations_of(entry.get("sources"), entry.get("web_results"), entry.get("citations"))
     found.citations += [citation for citation in more if citation.url not in known]
     return found
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _file(item: Any) -> Attachment | None:

@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from palace_pipeline.exports.agent_log import name_of, text_of, url_file
+from palace_pipeline.exports.attachments import url_file
 from palace_pipeline.exports.base import Report
+from palace_pipeline.exports.json_values import list_of, name_of, text_of
 from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.exports.web_sources import citations_of
 from palace_pipeline.model import Attachment, Citation
@@ -93,16 +94,12 @@ def _cut(value: str) -> Answer:
 
 
 def _structured(value: Any) -> str:
-    texts = [text_of(part.get("text")) for part in _list(value) if isinstance(part, dict)]
+    texts = [text_of(part.get("text")) for part in list_of(value) if isinstance(part, dict)]
     return "\n\n".join(text for text in texts if text.strip())
 
 
 def _joined(value: Any) -> str:
-    return "".join(text_of(chunk) for chunk in _list(value))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return "".join(text_of(chunk) for chunk in list_of(value))
 
 
 def _merge(into: Answer, more: Answer) -> None:
@@ -118,7 +115,7 @@ def _step(step: Json, found: Answer, depth: int) -> None:
     for content in (step.get("content"), *(v for k, v in step.items() if k.endswith("_content"))):
         if not isinstance(content, dict):
             continue
-        for query in _list(content.get("queries")):
+        for query in list_of(content.get("queries")):
             text = text_of(query.get("query") if isinstance(query, dict) else query).strip()
             if text and text not in found.searches:
                 found.searches.append(text)
@@ -157,13 +154,13 @@ def _block(value: Json, usage: str, found: Answer, texts: dict[str, list[str]]) 
     pages = citations_of(value.get("web_results"), value.get("rows"))
     if pages:
         _merge(found, Answer(citations=pages))
-    for goal in _list(value.get("goals")):
+    for goal in list_of(value.get("goals")):
         if _is_dict(goal) and (text := text_of(goal.get("description")).strip()) and text not in found.thoughts:
             found.thoughts.append(text)
-    for step in _list(value.get("steps")):
+    for step in list_of(value.get("steps")):
         if isinstance(step, dict):
             _step(step, found, 0)
-    for item in _list(value.get("generated_media_items")):
+    for item in list_of(value.get("generated_media_items")):
         if _is_dict(item) and (url := name_of(item.get("image") or item.get("url"))):
             found.pictures.append(url_file(url))
 

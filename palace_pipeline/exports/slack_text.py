@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from palace_pipeline.exports.json_values import list_of
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.model import Citation
 
@@ -88,7 +89,7 @@ def _block(value: Any, names: Names, citations: list[Citation], depth: int) -> s
 
 def _inline(elements: object, names: Names, citations: list[Citation]) -> Iterator[str]:
     """The pieces of a rich text; these are not escaped."""
-    for element in _listed(elements):
+    for element in list_of(elements):
         if not isinstance(element, dict):
             continue
         match element:
@@ -123,7 +124,7 @@ def attachment_text(attachments: object, names: Names, citations: list[Citation]
     A preview of a link is nobody's words: its address is cited, its text left out.
     """
     parts: list[str] = []
-    for attachment in _listed(attachments):
+    for attachment in list_of(attachments):
         if not isinstance(attachment, dict):
             continue
         preview = attachment.get("from_url") or attachment.get("original_url")
@@ -140,7 +141,7 @@ def attachment_text(attachments: object, names: Names, citations: list[Citation]
 
 def _attachment(attachment: dict[str, Any], names: Names, citations: list[Citation]) -> str:
     lines = [_field(attachment, key, names, citations) for key in ("pretext", "title", "text")]
-    for item in _listed(attachment.get("fields")):
+    for item in list_of(attachment.get("fields")):
         if isinstance(item, dict):
             pair = [_field(item, key, names, citations) for key in ("title", "value")]
             lines.append(": ".join(part for part in pair if part))
@@ -153,15 +154,11 @@ def _attachment(attachment: dict[str, Any], names: Names, citations: list[Citati
 def _message_blocks(attachment: dict[str, Any]) -> Iterator[object]:
     if attachment.get("text"):
         return
-    for block in _listed(attachment.get("message_blocks")):
+    for block in list_of(attachment.get("message_blocks")):
         if isinstance(block, dict) and isinstance(message := block.get("message"), dict):
-            yield from _listed(message.get("blocks"))
+            yield from list_of(message.get("blocks"))
 
 
 def _field(holder: dict[str, Any], key: str, names: Names, citations: list[Citation]) -> str:
     value = holder.get(key)
     return plain(value, names, citations).strip() if isinstance(value, str) else ""
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

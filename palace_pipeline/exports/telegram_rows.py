@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from palace_pipeline.exports.agent_log import count_of, name_of, text_of
 from palace_pipeline.exports.base import Report
+from palace_pipeline.exports.json_values import count_of, name_of, text_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Citation, Kind, Message
 

@@ -12,19 +12,12 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    base_name,
-    count_of,
-    dicts_of,
-    name_of,
-    side_json,
-    text_of,
-    uri_path,
-)
+from palace_pipeline.exports.agent_log import Record, side_json
+from palace_pipeline.exports.attachments import base_name, uri_path
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.claude_code_blocks import Rows
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import count_of, dict_of, dicts_of, name_of, text_of
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.exports.vscode_log import replay
 from palace_pipeline.exports.vscode_parts import Answer, path_of, web_address
@@ -196,20 +189,20 @@ def _request_rows(request: Record, report: Report) -> list[Message]:
     model = _model(request)
     rows = Rows(key, parse_instant(request.get("timestamp")))
     _add_question(request, rows)
-    result = _dict(request.get("result"))
-    metadata = _dict(result.get("metadata"))
+    result = dict_of(request.get("result"))
+    metadata = dict_of(result.get("metadata"))
     rounds = dicts_of(metadata.get("toolCallRounds"))
     calls = [call for each in rounds for call in dicts_of(each.get("toolCalls"))]
     answer = Answer(rows, key, report, model)
     answer.arguments = {id: call.get("arguments") for call in calls if (id := name_of(call.get("id")))}
     answer.results = {
-        id: text for id, value in _dict(metadata.get("toolCallResults")).items() if (text := _result_text(value))
+        id: text for id, value in dict_of(metadata.get("toolCallResults")).items() if (text := _result_text(value))
     }
     response = request.get("response")
     parts = response if isinstance(response, list) else [response] if isinstance(response, str | dict) else []
     if not any(isinstance(part, dict) and part.get("kind") == "thinking" for part in parts):
         for each in rounds:
-            thought = _dict(each.get("thinking")).get("text")
+            thought = dict_of(each.get("thinking")).get("text")
             if text := "\n".join(text_of(t) for t in (thought if isinstance(thought, list) else [thought])).strip():
                 answer.add_thought(text)
     before = len(rows.rows)
@@ -218,7 +211,7 @@ def _request_rows(request: Record, report: Report) -> list[Message]:
     if said is not None:
         _set_usage(said, request, metadata)
         said.citations = _citations(request)
-    error = _dict(result.get("errorDetails")) or _dict(request.get("responseErrorDetails"))
+    error = dict_of(result.get("errorDetails")) or dict_of(request.get("responseErrorDetails"))
     rows.add_hidden("error of the program", text_of(error.get("message")))
     taken_back = bool(request.get("shouldBeRemovedOnSend")) or request.get("isHidden") is True
     for row in rows.rows:
@@ -231,7 +224,7 @@ def _add_question(request: Record, rows: Rows) -> None:
     text = text_of(message)
     if isinstance(message, dict):
         text = text_of(message.get("text")) or "".join(text_of(p.get("text")) for p in dicts_of(message.get("parts")))
-    variables = dicts_of(_dict(request.get("variableData")).get("variables"))
+    variables = dicts_of(dict_of(request.get("variableData")).get("variables"))
     files = [file for variable in variables if (file := _attachment(variable)) is not None]
     if request.get("isSystemInitiated") is True:
         rows.add_hidden("from a program", text)
@@ -262,13 +255,13 @@ def _model(request: Record) -> str | None:
     """The model that was asked; where the program chose one, that one."""
     asked = name_of(request.get("modelId"))
     if asked is None or asked.endswith("/auto"):
-        metadata = _dict(_dict(request.get("result")).get("metadata"))
+        metadata = dict_of(dict_of(request.get("result")).get("metadata"))
         return name_of(metadata.get("resolvedModel")) or asked
     return asked
 
 
 def _set_usage(row: Message, request: Record, metadata: Record) -> None:
-    usage = _dict(request.get("usage"))
+    usage = dict_of(request.get("usage"))
     read = count_of(metadata.get("promptTokens")) or count_of(usage.get("promptTokens"))
     out = count_of(metadata.get("outputTokens")) or count_of(usage.get("completionTokens"))
     if read or out:
@@ -290,7 +283,7 @@ def _citations(request: Record) -> list[Citation]:
 def _result_text(value: object) -> str:
     """The text of a tool's result as the model got it: texts, or trees whose leaves hold `text`."""
     texts: list[str] = []
-    for part in dicts_of(_dict(value).get("content")):
+    for part in dicts_of(dict_of(value).get("content")):
         inner = part.get("value")
         if isinstance(inner, str):
             texts.append(text_of(inner))
@@ -312,7 +305,3 @@ def _tree_text(tree: Record) -> str:
                 found.append(("\n" if at.get("lineBreakBefore") and found else "") + text_of(at["text"]))
             waiting += [at.get("children"), at.get("node")]
     return "".join(found)
-
-
-def _dict(value: object) -> Record:
-    return value if isinstance(value, dict) else {}

@@ -11,20 +11,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from palace_pipeline.exports.agent_log import (
-    Record,
-    arguments_text,
-    base_name,
-    count_unknown,
-    dicts_of,
-    inline_file,
-    name_of,
-    text_of,
-    unpacked,
-    uri_path,
-)
+from palace_pipeline.exports.agent_log import Record, count_unknown
+from palace_pipeline.exports.attachments import base_name, inline_file, uri_path
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.claude_code_blocks import Rows
+from palace_pipeline.exports.json_values import arguments_text, dicts_of, name_of, text_of, unpacked
 from palace_pipeline.model import Attachment, Message
 
 _QUIET = frozenset(
