@@ -19,6 +19,7 @@ from palace_pipeline.redaction.forgotten import Forgotten, find
 from palace_pipeline.redaction.recipe import redaction_recipe
 from palace_pipeline.redaction.remember import hashes, remembered
 from palace_pipeline.redaction.selfcheck import check
+from palace_pipeline.redaction.unjudged import echoes, unjudged_tokens
 from palace_pipeline.redaction.verdicts import looks_random
 from palace_pipeline.redaction.views import flat, views_of
 from palace_pipeline.redaction.words import WORDS
@@ -214,6 +215,8 @@ class Funnel:
                     found[i] = _reason(error)
         rest = iter(found)
         every = ["too-long" if bad else next(rest) for bad in too_long]
+        if any(isinstance(one, str) for one in every):
+            every = _beside_unjudged(texts, every)
         return self._with_forgotten(texts, every) if self._forgotten else every
 
     def _with_forgotten(self, texts: list[str], found: list[list[Span] | str]) -> list[list[Span] | str]:
@@ -306,6 +309,20 @@ def _sighted(settings: RedactionSettings) -> RuleEngine:
     plain = settings.model_copy(update={"allow_rules": (), "allow": ()})
     check(engine if settings == plain else RuleEngine(plain), plain)
     return engine
+
+
+def _beside_unjudged(texts: list[str], found: list[list[Span] | str]) -> list[list[Span] | str]:
+    """What was found, and what the texts without an answer may have named as a secret, in the others."""
+    try:
+        tokens = unjudged_tokens(text for text, one in zip(texts, found, strict=True) if isinstance(one, str))
+        return [
+            one
+            if isinstance(one, str)
+            else [*one, *(Span(*place, "secret", "unjudged", "memory", 0.4) for place in echoes(text, tokens))]
+            for text, one in zip(texts, found, strict=True)
+        ]
+    except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
+        return [one if isinstance(one, str) else _reason(error) for one in found]
 
 
 def _answer(found: list[list[Span]], texts: Sequence[str]) -> list[list[Span]]:
