@@ -112,9 +112,8 @@ def probes_of(ledger: Ledger, vault: Vault, records: set[str]) -> list[str]:
         if record not in records:
             shared.update(index for index, _, _ in automaton.find_matches_as_indexes(data, overlapping=True))
     # What the user's own files are called is known to the ledger for as long as they are called so.
-    paths = "\n".join(
-        row["path"] for row in ledger.rows("SELECT path || char(10) || member AS path FROM file_elements")
-    )
+    named = "SELECT path FROM files UNION SELECT member FROM members UNION SELECT member FROM file_elements"
+    paths = "\n".join(row["path"] for row in ledger.rows(f"{named} UNION SELECT place FROM skips"))
     shared.update(index for index, _, _ in automaton.find_matches_as_indexes(paths.encode(), overlapping=True))
     return [piece for index, piece in enumerate(chosen) if index not in shared][:MOST_PROBES]
 

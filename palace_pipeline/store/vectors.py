@@ -7,6 +7,7 @@ store here. Search does not use Chroma at all.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -29,6 +30,9 @@ SCHEMA_VERSION = 1
 WRITE_BATCH = 5_000
 """Chroma refuses more than 5,461 rows at once."""
 READ_PAGE = 500
+
+_HEADER = struct.Struct("<i4Q")
+"""Of hnswlib as Chroma persists it: version, offset, places, places in use, bytes of a place (unaligned)."""
 
 Scalar = str | int
 T = TypeVar("T")
@@ -135,6 +139,7 @@ class VectorStore:
             self._client.close()
             self._client = None
             self._opened = None
+            clear_slack(self._path)
             restrict(self._path)
 
     @property
@@ -235,6 +240,22 @@ class VectorStore:
             if document == row.document and dict(metadata) == row.metadata() and np.array_equal(vector, row.vector):
                 same.add(row.drawer_id)
         return set(got["ids"]), same
+
+
+def clear_slack(path: Path) -> None:
+    """Overwrite the places of an index that hold no vector yet: hnswlib allocates them without clearing them and writes
+    them out, so that whatever this process had in memory, raw texts of chats too, would stand in the file."""
+    for header in path.glob("*/header.bin"):
+        data = header.read_bytes()
+        if len(data) < _HEADER.size:
+            continue
+        version, _, places, used, size = _HEADER.unpack_from(data)
+        for name, width in (("data_level0.bin", size), ("length.bin", 4)):
+            file = header.with_name(name)
+            if version == 1 and file.exists() and file.stat().st_size == places * width and used < places:
+                with file.open("r+b") as stream:
+                    stream.seek(used * width)
+                    stream.write(bytes((places - used) * width))
 
 
 def _connect(path: Path) -> Client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import struct
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from palace_pipeline.store.vectors import (
     OtherModelError,
     StoredDrawer,
     VectorStore,
+    clear_slack,
     filed_at,
 )
 
@@ -182,3 +184,32 @@ def test_filed_at_is_the_latest_message_in_utc() -> None:
     late = datetime(2024, 3, 2, 9, 30, tzinfo=timezone(timedelta(hours=8)))  # 01:30 UTC
     assert filed_at([None, early, late], date(2024, 3, 1)) == "2024-03-02T01:30:00Z"
     assert filed_at([None], date(2024, 3, 1)) == "2024-03-01"
+
+
+def test_places_without_a_vector_hold_nothing(tmp_path: Path) -> None:
+    """hnswlib writes out memory that it never cleared; what was in it is none of the index's business."""
+    segment = tmp_path / "segment"
+    segment.mkdir()
+    header = struct.pack("<i4Q", 1, 0, 10, 3, 20).ljust(100, b"\1")
+    (segment / "header.bin").write_bytes(header)
+    (segment / "data_level0.bin").write_bytes(b"x" * 200)
+    (segment / "length.bin").write_bytes(b"y" * 40)
+    clear_slack(tmp_path)
+    assert (segment / "data_level0.bin").read_bytes() == b"x" * 60 + bytes(140)
+    assert (segment / "length.bin").read_bytes() == b"y" * 12 + bytes(28)
+    assert (segment / "header.bin").read_bytes() == header
+
+
+def test_a_large_collection_answers_as_before_when_its_slack_was_cleared(tmp_path: Path) -> None:
+    rows = [row(number) for number in range(1500)]
+    with VectorStore(tmp_path / "chroma", MODEL) as store:
+        store.upsert(rows)
+    header = next((tmp_path / "chroma").glob("*/header.bin"))
+    _, _, places, used, size = struct.unpack_from("<i4Q", header.read_bytes())
+    assert 0 < used < places
+    slack = header.with_name("data_level0.bin").read_bytes()[used * size :]
+    assert slack == bytes(len(slack))
+    with VectorStore(tmp_path / "chroma", MODEL) as store:
+        store.upsert([row(number) for number in range(1500, 1600)])
+        assert store.sample_check([one.drawer_id for one in rows]) == []
+        assert store.count() == 1600
