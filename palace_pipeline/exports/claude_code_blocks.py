@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from palace_pipeline.exports.agent_log import Record, count_unknown
-from palace_pipeline.exports.attachments import inline_file, url_file
+from palace_pipeline.exports.attachments import inline_file, kind_of_files, url_file
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
 from palace_pipeline.model import Attachment, Message
@@ -112,7 +112,7 @@ def add_user_rows(rows: Rows, content: object, tools: dict[str, str], report: Re
     if hidden:
         rows.add_hidden(hidden, text)
     elif text or files:
-        kind = "text" if text else "image" if all((f.type or "").startswith("image") for f in files) else "attachment"
+        kind = "text" if text else kind_of_files(files)
         rows.add(role="user", kind=kind, text=text, attachment=files)
     for reason, inner in injected:
         rows.add_hidden(hidden or reason, inner)

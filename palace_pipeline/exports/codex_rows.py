@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from palace_pipeline.exports.agent_log import Record, count_unknown, cut_blocks
-from palace_pipeline.exports.attachments import base_name, inline_file, url_file
+from palace_pipeline.exports.attachments import base_name, inline_file, kind_of_files, url_file
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.codex_text import is_image_mark, split_user_text
 from palace_pipeline.exports.ids import derive_ids
@@ -152,7 +152,7 @@ class Transcript:
             return None
         kind: Kind = "thinking" if role == "thinking" else "text"
         if not text:
-            kind = "image" if all((file.type or "").startswith("image") for file in files) else "attachment"
+            kind = kind_of_files(files)
         row = Message("", role, text, kind, created_at=when, attachment=files)
         self._keep(row, by_model=role != "user")
         said = _Said(row, key, when)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from palace_pipeline.exports.agent_log import count_unknown
-from palace_pipeline.exports.attachments import inline_file
+from palace_pipeline.exports.attachments import inline_file, kind_of_files
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.gemini_parts import Parts, bytes_of, result_text, salvaged, split_parts
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
@@ -185,8 +185,7 @@ def _chunk_rows(chunk: Mapping[str, Any], model: str | None, report: Report, pla
         found[-1].tool_name = name
     if text.strip() or files:
         speaks: Role = "user" if role == "user" else "assistant" if role == "model" else "system"
-        image = all((file.type or "").startswith("image") for file in files)
-        kind: Kind = "text" if text.strip() else "image" if image else "attachment"
+        kind: Kind = "text" if text.strip() else kind_of_files(files)
         found.append(row(speaks, text.strip("\n"), "system" if speaks == "system" else kind))
         found[-1].attachment, found[-1].citations = files, _citations(chunk)
         if speaks == "system":

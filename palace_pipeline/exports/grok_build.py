@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from palace_pipeline.exports.agent_log import Record, count_unknown, records, side_json
-from palace_pipeline.exports.attachments import inline_file, url_file
+from palace_pipeline.exports.attachments import inline_file, kind_of_files, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.grok_updates import date_messages, read_log
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
@@ -164,13 +164,7 @@ def _take_user(record: Record, text: str, files: list[Attachment], messages: lis
         before, own, after = "", text, ""
     _hide(messages, "context", before)
     if own.strip() or files:
-        kind = (
-            "text"
-            if own.strip()
-            else "image"
-            if all((f.type or "").startswith("image") for f in files)
-            else "attachment"
-        )
+        kind = "text" if own.strip() else kind_of_files(files)
         messages.append(Message("", "user", own.strip(), kind, attachment=files))
     _hide(messages, "context", after)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from palace_pipeline.exports.agent_log import count_unknown, cut_blocks
-from palace_pipeline.exports.attachments import base_name, url_file
+from palace_pipeline.exports.attachments import base_name, kind_of_files, url_file
 from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.ids import derive_ids
 from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of, unpacked
@@ -136,7 +136,7 @@ def _add_user(row: Row, text: str, files: list[Attachment], messages: list[Messa
     for reason, inner in injected:
         _hide(messages, reason, inner)
     if own or files:
-        messages.append(Message("", "user", own, "text" if own else _file_kind(files), attachment=files))
+        messages.append(Message("", "user", own, "text" if own else kind_of_files(files), attachment=files))
 
 
 def _add_answer(row: Row, text: str, files: list[Attachment], messages: list[Message], tools: dict[str, str]) -> None:
@@ -145,7 +145,9 @@ def _add_answer(row: Row, text: str, files: list[Attachment], messages: list[Mes
         messages.append(Message("", "thinking", thought, "thinking"))
     if text.strip() or files:
         summary = _is_set(row.get("_compressed_summary")) or _why_injected(text) is not None
-        said = Message("", "assistant", text.strip(), "text" if text.strip() else _file_kind(files), attachment=files)
+        said = Message(
+            "", "assistant", text.strip(), "text" if text.strip() else kind_of_files(files), attachment=files
+        )
         said.hidden_reason = "compaction summary" if summary else None
         messages.append(said)
     for call in _list(row.get("tool_calls")):
@@ -164,10 +166,6 @@ def _add_answer(row: Row, text: str, files: list[Attachment], messages: list[Mes
 def _hide(messages: list[Message], reason: str, text: str) -> None:
     if text.strip():
         messages.append(Message("", "system", text.strip(), "system", hidden_reason=reason))
-
-
-def _file_kind(files: list[Attachment]) -> Any:
-    return "image" if all((file.type or "").startswith("image") for file in files) else "attachment"
 
 
 # --- what the gateway puts into a user's message ----------------------------------------------------------------------

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from palace_pipeline.exports.agent_log import Record, count_unknown, records, side_file, side_json
-from palace_pipeline.exports.attachments import inline_file
+from palace_pipeline.exports.attachments import inline_file, kind_of_files
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.claude_code_blocks import Rows, blocks_of
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
@@ -220,7 +220,7 @@ def _add_user(session: _Session, node: _Node, rows: Rows, message: Record) -> No
         rows.add_hidden("from a program" if origin != "inter_session" else "from another session", text)
     elif text or files:
         node.turn, node.program = "prompt", program_prompt(text)
-        row = rows.add(role="user", kind="text" if text else _file_kind(files), text=text, attachment=files)
+        row = rows.add(role="user", kind="text" if text else kind_of_files(files), text=text, attachment=files)
         row.local_time = None if row.created_at else local
     elif not injected:
         session.report.skip("message without content", _text(rows.uuid)[:60], expected=True)
@@ -254,7 +254,7 @@ def _add_answer(session: _Session, node: _Node, rows: Rows, message: Record) -> 
             count_unknown(session.report, "content type", kind)
     if said is not None:
         said.text, said.attachment = "\n\n".join(texts), files
-        said.kind = "text" if texts else _file_kind(files)
+        said.kind = "text" if texts else kind_of_files(files)
         said.hidden_reason = "silent reply" if is_silent(said.text) else None
     if rows.rows:
         node.turn = "answer"
@@ -303,10 +303,6 @@ def _file(block: Record) -> Attachment:
     holder: Record = source if isinstance(source, dict) else block
     media = holder.get("mimeType") or holder.get("media_type")
     return inline_file(media or "image", holder.get("data"), block.get("fileName") or block.get("name"))
-
-
-def _file_kind(files: list[Attachment]) -> Any:
-    return "image" if all((file.type or "").startswith("image") for file in files) else "attachment"
 
 
 def _text(value: object) -> str:
