@@ -455,7 +455,8 @@ def rows(seed: int | str) -> Iterator[Row]:
             token = source.shape(shape)
             shown = disguise(token)
             if shown != token:
-                yield row("disguises", name, source.pick(*DISGUISE_LINES).replace("{s}", shown), shown, token)
+                must = token if token in shown else shown
+                yield row("disguises", name, source.pick(*DISGUISE_LINES).replace("{s}", shown), must, token)
     source = Source(f"{seed}/personal")
     for _ in range(2):
         for kind, text, value in personal(source):
@@ -477,7 +478,8 @@ def rows(seed: int | str) -> Iterator[Row]:
 
 
 def caught(row: Row, out: str, spans: Iterable[tuple[int, int]]) -> bool:
-    """Is no piece of 60% of the secret left, shown or plain, and are four fifths of it masked where it stands?"""
+    """Is no piece of 60% of the secret left, shown or plain, and is four fifths of it masked where it stands
+    (three fifths of a disguise, which has signs around the secret)?"""
     assert row.secret is not None
     for form in {row.secret, row.plain or row.secret}:
         size = -(-len(form) * 6 // 10)
@@ -485,7 +487,7 @@ def caught(row: Row, out: str, spans: Iterable[tuple[int, int]]) -> bool:
             return False
     at = row.text.index(row.secret)
     masked = {place for start, end in spans for place in range(max(start, at), min(end, at + len(row.secret)))}
-    return len(masked) >= 0.8 * len(row.secret)
+    return len(masked) >= (0.6 if row.group == "disguises" else 0.8) * len(row.secret)
 
 
 def main() -> None:

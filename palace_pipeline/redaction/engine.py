@@ -24,7 +24,8 @@ from palace_pipeline.redaction.scanning import Program, Runs
 from palace_pipeline.redaction.telling import Telling
 from palace_pipeline.redaction.tokens import GUESSED, unknown_token
 from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
-from palace_pipeline.redaction.views import View, decoded_base64, flat, views_of
+from palace_pipeline.redaction.view import View
+from palace_pipeline.redaction.views import decoded_base64, flat, views_of
 from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.settings import RedactionSettings
 
@@ -103,7 +104,9 @@ class Work:
 
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
 _RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
-_BASE64_TEXT = re.compile(rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[2-7][0-9a-fA-F]){16}")
+_BASE64_TEXT = re.compile(
+    rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[2-7][0-9a-fA-F]){16}|[A-Z2-7]{32}|[A-Za-z0-9+/]{3,4}A[A-Z][A-Za-z0-9+/]{0,2}A"
+)
 _URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
 
 

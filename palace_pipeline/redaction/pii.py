@@ -218,7 +218,6 @@ def _possible(digits: str) -> bool:
 
 # --- IBAN -------------------------------------------------------------------------------------------------------------
 
-_IBAN = Program(rb"(?i)[A-Z]{2}\d{2}(?:[ \-]?[A-Z0-9]{4}){2,7}(?:[ \-]?[A-Z0-9]{1,4})?")
 _IBAN_LENGTHS = {
     country: size
     for size, countries in {
@@ -231,32 +230,33 @@ _IBAN_LENGTHS = {
 }  # fmt: skip
 
 
-def ibans(data: bytes) -> Iterator[Personal]:
-    """IBANs with the length of their country and a right check number."""
-    for spans in _IBAN.spans(data):
-        start, end = spans[0]
-        if start and data[start - 1 : start].isalnum():
-            continue
-        wanted = _IBAN_LENGTHS.get(data[start : start + 2].decode().upper())
-        if wanted is None:
-            continue
-        compact = ""
-        for place in range(start, min(end, len(data))):
-            if data[place] not in b" -":
-                compact += chr(data[place])
-            if len(compact) == wanted:
-                number = "".join(str(int(c, 36)) for c in compact[4:] + compact[:4])
-                if int(number) % 97 == 1 and not data[place + 1 : place + 2].isalnum():
-                    yield Personal(start, place + 1, "iban")
-                break
+def iban(data: bytes, start: int, end: int) -> Personal | None:
+    """The IBAN at the beginning of data[start:end], with the length of its country and a right check number."""
+    if start and data[start - 1 : start].isalnum():
+        return None
+    wanted = _IBAN_LENGTHS.get(data[start : start + 2].decode().upper())
+    if wanted is None:
+        return None
+    compact = ""
+    for place in range(start, min(end, len(data))):
+        if data[place] not in b" -":
+            compact += chr(data[place])
+        if len(compact) == wanted:
+            number = "".join(str(int(c, 36)) for c in compact[4:] + compact[:4])
+            if int(number) % 97 == 1 and not data[place + 1 : place + 2].isalnum():
+                return Personal(start, place + 1, "iban")
+            return None
+    return None
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
-_IPV4 = Program(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
-_IPV6 = Program(
-    rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4}"
+_STRUCTURED = Program(
+    rb"([A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?)"
+    rb"|((?:::[fF]{4}:)?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
+    rb"|([23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4})"
 )
+"""One pass for what has letters or dots between its digits: IBAN, IPv4, IPv6."""
 _PRIVATE_RANGES = (b"10.", b"127.", b"192.168.", b"0.", b"169.254.", b"255.")
 _WELL_KNOWN = WORDS["well_known_ip"]  # fmt: skip
 _VERSION_BEFORE = re.compile(
@@ -271,32 +271,45 @@ _VERSION_NEAR = re.compile(
 )
 
 
-def ip_addresses(data: bytes) -> Iterator[Personal]:
-    """Public addresses; not versions, OIDs, private or documentation ranges, nor the resolvers everybody knows."""
-    for spans in _IPV4.spans(data):
-        start, end = spans[0]
-        if data.startswith(_PRIVATE_RANGES, start):
-            continue
-        before, after = data[max(0, start - 1) : start], data[end : end + 2]
-        if before.isalnum() or before in (b".", b"-", b"_") or after[:1].isalnum() or after[:1] == b"_":
-            continue
-        if after[:1] in (b".", b"-") and after[1:2].isalnum():
-            continue
+def structured(data: bytes) -> Iterator[Personal]:
+    """IBANs and public addresses; not versions, OIDs, private or documentation ranges, nor well-known resolvers."""
+    for spans in _STRUCTURED.spans(data):
+        if spans[1][0] >= 0:
+            found = iban(data, *spans[1])
+        elif spans[2][0] >= 0:
+            found = _ipv4(data, *spans[2])
+        else:
+            found = _ipv6(data, *spans[3])
+        if found is not None:
+            yield found
+
+
+def _ipv4(data: bytes, first: int, end: int) -> Personal | None:
+    start = max(first, data.rfind(b":", first, end) + 1)
+    if data.startswith(_PRIVATE_RANGES, start):
+        return None
+    before, after = data[max(0, first - 1) : first], data[end : end + 2]
+    if before.isalnum() or before in (b".", b"-", b"_") or after[:1].isalnum() or after[:1] == b"_":
+        return None
+    if after[:1] in (b".", b"-") and after[1:2].isalnum():
+        return None
+    address = data[start:end].decode()
+    if address in _WELL_KNOWN or not _public(address) or _VERSION_BEFORE.search(data, max(0, start - 24), start):
+        return None
+    if int(address[: address.index(".")]) < 32 and _VERSION_NEAR.search(data, max(0, start - 48), start):
+        return None
+    return Personal(first, end, "ip-address")
+
+
+def _ipv6(data: bytes, start: int, end: int) -> Personal | None:
+    before, after = data[max(0, start - 1) : start], data[end : end + 1]
+    if before.isalnum() or before in (b":", b".", b"-", b"_") or after.isalnum() or after in (b":", b"_"):
+        return None
+    if data[start:end].count(b":") >= 3 or b"::" in data[start:end]:
         address = data[start:end].decode()
-        if address in _WELL_KNOWN or not _public(address) or _VERSION_BEFORE.search(data, max(0, start - 24), start):
-            continue
-        if int(address[: address.index(".")]) < 32 and _VERSION_NEAR.search(data, max(0, start - 48), start):
-            continue
-        yield Personal(start, end, "ip-address")
-    for spans in _IPV6.spans(data):
-        start, end = spans[0]
-        before, after = data[max(0, start - 1) : start], data[end : end + 1]
-        if before.isalnum() or before in (b":", b".", b"-", b"_") or after.isalnum() or after in (b":", b"_"):
-            continue
-        if data[start:end].count(b":") >= 3 or b"::" in data[start:end]:
-            address = data[start:end].decode()
-            if _public(address) and not address.startswith(("2001:4860:4860", "2606:4700:4700")):
-                yield Personal(start, end, "ip-address")
+        if _public(address) and not address.startswith(("2001:4860:4860", "2606:4700:4700")):
+            return Personal(start, end, "ip-address")
+    return None
 
 
 @lru_cache(4096)
@@ -340,5 +353,4 @@ def personal(text: str, data: bytes) -> Iterator[Personal]:
     if not _ANY.found(data):
         return
     yield from numbers(text, data)
-    yield from ibans(data)
-    yield from ip_addresses(data)
+    yield from structured(data)

@@ -72,8 +72,15 @@ def starts_here(data: bytes, start: int, bare: bool) -> bool:
     if before in ALNUM:
         return data[start - 2 : start] in (b"\\n", b"\\r", b"\\t")
     if bare and before in b"+/" and start > 1:
-        return data[start - 2] not in ALNUM
+        return data[start - 2] not in ALNUM or (before == 47 and _in_url(data, start))
     return not (bare and before in b"_" and start > 1 and data[start - 2] in ALNUM)
+
+
+_URL_TAIL = re.compile(rb"://[^\s\"'`<>]*\Z")
+
+
+def _in_url(data: bytes, start: int) -> bool:
+    return _URL_TAIL.search(data, max(0, start - 120), start) is not None
 
 
 def match(rule: Rule, data: bytes, start: int, end: int) -> tuple[int, int, int] | None:

@@ -19,6 +19,8 @@ _PREFIXED = re.compile(
     rb"(?=[A-Za-z0-9_\-]*[A-Za-z_\-])(?P<prefix>(?:[a-z][a-z0-9]{0,15}|[A-Z][A-Z0-9]{1,11})(?:[_-][A-Za-z0-9]{1,9}){0,3})"
     rb"(?P<joint>[_-])(?P<body>[A-Za-z0-9_\-+/]{20,4096})"
 )
+_PLAIN = re.compile(rb"(?:[A-Za-z]+|\d+)?(?:[_\-/+]+(?:[A-Za-z]+|\d+)?)*\Z")
+"""Words and numbers with signs between them: nothing that a generator makes."""
 _BASE64_REST = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 _VOWEL = re.compile("[aeiou]", re.I)
@@ -46,6 +48,8 @@ class Token:
 
 def unknown_token(text: str, data: bytes, start: int, end: int) -> Token | None:
     """The token in the unbroken run data[start:end] (letters, digits, `+/_-`), or None."""
+    if _PLAIN.match(data, start, end):
+        return None
     run = data[start:end]
     if not _could_be(run):
         return None
@@ -210,9 +214,14 @@ def _claimed(text: str, data: bytes, start: int, end: int) -> Token | None:
         return None
     if (start and data[start - 1] in b"/=.@%$#\\") or data[end : end + 1] in (b"(", b"/", b"@"):
         return None
-    strong = mixed(run.replace("/", "").replace("+", ""))
-    if not strong and not ((is_hex(run) and size in (32, 40, 48, 64)) or looks_random(run, 20)):
-        return None
-    if not said(text, data, start, end, weakly=strong) or is_placeholder(run):
+    if is_hex(run):
+        strong = False
+        if size not in (32, 40, 48, 64) or not said(text, data, start, end):
+            return None
+    else:
+        strong = mixed(run.replace("/", "").replace("+", ""))
+        if (not strong and not looks_random(run, 20)) or not said(text, data, start, end, weakly=strong):
+            return None
+    if is_placeholder(run):
         return None
     return Token(start, end, "said-token")

@@ -10,13 +10,13 @@ import binascii
 import html
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from palace_pipeline.redaction.scanning import Program
+from palace_pipeline.redaction.spelled import spelled
 from palace_pipeline.redaction.verdicts import pair_share, word_share
+from palace_pipeline.redaction.view import Builder, View
 
 _SWAP_OUT = bytes.maketrans(b"?\x7f", b"\x80?")
 _PUNCTUATION = (("：", ":"), ("＝", "="), ("“", '"'), ("”", '"'), ("‘", "'"), ("’", "'"), ("「", '"'), ("」", '"'))
@@ -38,63 +38,6 @@ def flat(text: str) -> bytes:
     return text.replace("?", "\x7f").encode("ascii", "replace").translate(_SWAP_OUT)
 
 
-@dataclass(slots=True)
-class View:
-    """A derived text. Piece i starts at `starts[i]` in the view and stands for source[origins[i]:origins[i]+lengths[i]];
-    a verbatim piece has the same length on both sides."""
-
-    text: str
-    kind: str
-    starts: list[int] = field(default_factory=list[int])
-    origins: list[int] = field(default_factory=list[int])
-    lengths: list[int] = field(default_factory=list[int])
-    sizes: list[int] = field(default_factory=list[int])
-    firm: set[int] = field(default_factory=set[int])
-    """Places in the view where the source itself says that two parts belong together (joined literals)."""
-
-    def source(self, start: int, end: int) -> tuple[int, int]:
-        """The span of the source that view[start:end] was made from."""
-        first = bisect_right(self.starts, start) - 1
-        last = bisect_right(self.starts, end - 1) - 1
-        return self._place(first, start, False), self._place(last, end - 1, True)
-
-    def _place(self, piece: int, position: int, after: bool) -> int:
-        origin, length = self.origins[piece], self.lengths[piece]
-        if length == self.sizes[piece]:
-            return origin + position - self.starts[piece] + (1 if after else 0)
-        return origin + (length if after else 0)
-
-    def cuts(self, start: int, end: int) -> list[int]:
-        """Places inside view[start:end] where the source was cut and put together."""
-        first = bisect_right(self.starts, start)
-        last = bisect_right(self.starts, end - 1)
-        return [
-            self.starts[i]
-            for i in range(first, last)
-            if self.origins[i] != self.origins[i - 1] + self.lengths[i - 1] or self.lengths[i] != self.sizes[i]
-        ]
-
-
-class _Builder:
-    def __init__(self, kind: str) -> None:
-        self.parts: list[str] = []
-        self.view = View("", kind)
-        self.length = 0
-
-    def add(self, text: str, origin: int, length: int) -> None:
-        if text:
-            self.view.starts.append(self.length)
-            self.view.origins.append(origin)
-            self.view.lengths.append(length)
-            self.view.sizes.append(len(text))
-            self.parts.append(text)
-            self.length += len(text)
-
-    def done(self) -> View:
-        self.view.text = "".join(self.parts)
-        return self.view
-
-
 def regions(places: list[tuple[int, int]], length: int, reach: int = REGION) -> list[tuple[int, int]]:
     """Stretches around the places, merged where they touch."""
     out: list[tuple[int, int]] = []
@@ -110,12 +53,16 @@ def regions(places: list[tuple[int, int]], length: int, reach: int = REGION) -> 
 # --- normalised view --------------------------------------------------------------------------------------------------
 
 # Letters that look like ASCII ones but do not decompose to them (Cyrillic, Greek, a few Latin and Armenian).
-_LOOKALIKES = dict(
-    zip(
-        "аеорсхкѕуіјԁԛԝһпвтмнԍґАЕОРСХКІЅТВМНЈУЅԌԚԜᏀᎪΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρτυχιкκϲϳɑɡıȷӏⅼѵаᴀᴄᴏᴢ",
-        "aeopcxksyijdqwhnbtmhgrAEOPCXKISTBMHJYSGQWGAABEZHIKMNOPTYXovptuxikkcjagijllvaAcoz",
-        strict=True,
+_LOOKALIKES = (
+    dict(
+        zip(
+            "аеорсхкѕуіјԁԛԝһпвтмнԍґАЕОРСХКІЅТВМНЈУЅԌԚԜᏀᎪΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρτυχιкκϲϳɑɡıȷӏⅼѵаᴀᴄᴏᴢ",
+            "aeopcxksyijdqwhnbtmhgrAEOPCXKISTBMHJYSGQWGAABEZHIKMNOPTYXovptuxikkcjagijllvaAcoz",
+            strict=True,
+        )
     )
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\uff0d\ufe63", "-")
+    | {"\uff3f": "_"}
 )
 
 
@@ -144,19 +91,27 @@ def fold(char: str) -> str:
 
 
 _ESCAPE = (
-    rb"\x1b[\[\]]|[A-Za-z0-9+/_=:.~\-]\\{1,4}[/_\-.+=~*:@!#$%&]|\\{1,4}[ux][0-9a-fA-F]{2}|%[2-7][0-9A-Fa-f]|%0[AaDd]|"
-    rb"</(?:code|b|strong|em|kbd|mark|span|tt|i|u)>|[=:/@]\*\*[A-Za-z0-9]|&#[xX]?[0-9a-fA-F]{2,5};|&(?:amp|quot|lt|gt|apos);|=3[DdA]|\\{2,4}[\"nrt]"
+    rb"\x1b[\[\]]|[A-Za-z0-9+/_=:.~\-]\\{1,4}[/_\-.+=~*:@!#$%&]|\\{1,4}(?:[uxU]\{?[0-9a-fA-F]{2}|[01][0-7]{2})|%[2-7][0-9A-Fa-f]|"
+    rb"%0[AaDd]|</(?:code|b|strong|em|kbd|mark|span|tt|i|u)>|<wbr|[=:/@_0-9]\*\*[A-Za-z0-9]|[A-Za-z0-9_\-]{4}(?:\*|\*\*|\x60)[A-Za-z0-9_\-]{4}|"
+    rb"&#[xX]?[0-9a-fA-F]{2,6};|&[a-zA-Z]{2,8};|=(?:3[DdA]|5F|2D|2E)|(?:=[2-7][0-9A-F]){3}|\\{2,4}[\"nrt]|"
+    rb"[A-Za-z0-9_\-][\x00-\x08\x0b\x0c\x0e-\x1a][A-Za-z0-9_\-]"
 )
 _ESCAPES = Program(_ESCAPE)
 _DECODE = (
     r"(?P<ansi>\x1b\[[0-?]{0,32}[ -/]{0,4}[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
-    r"|(?P<unicode>\\{1,4}u\{?(?P<code>[0-9a-fA-F]{4})\}?)|(?P<hex>\\{1,4}x(?P<code2>[0-9a-fA-F]{2}))"
+    r"|(?P<unicode>\\{1,4}(?:[ux]\{(?P<braced>[0-9a-fA-F]{1,6})\}|u(?P<four>[0-9a-fA-F]{4})|x(?P<two>[0-9a-fA-F]{2})"
+    r"|U(?P<eight>00[01][0-9a-fA-F]{5})|(?P<octal>[01][0-7]{2})))"
     r"|(?P<control>\\{1,4}[nrt](?![A-Za-z]:))|(?P<plain>\\{1,4}(?P<char>[\"'/_\-.+=~*:@!#$%&()\[\]{}<>|`?]))"
     r"|(?P<percent>%[0-7][0-9A-Fa-f])|(?P<bytes>(?:%[89A-Fa-f][0-9A-Fa-f]){2,12})"
-    r"|(?P<markup></?(?:code|b|strong|em|kbd|mark|span|tt|i|u)(?: [^<>]{0,80})?>|\*\*)"
-    r"|(?P<entity>&(?:amp|quot|lt|gt|apos|#\d{2,6}|#[xX][0-9a-fA-F]{2,5});)"
+    r"|(?P<markup></?(?:code|b|strong|em|kbd|mark|span|tt|i|u)(?: [^<>]{0,80})?>|<wbr ?/?>|\*\*"
+    r"|(?<=[A-Za-z0-9_\-])[*`](?=[A-Za-z0-9_\-])"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1a]+)"
+    r"|(?P<entity>&(?:[a-zA-Z]{2,8}|#\d{2,7}|#[xX][0-9a-fA-F]{2,6});)|(?P<printable>(?:=[2-7][0-9A-F]){3,}|=(?:3D|5F|2D|2E))"
 )
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+_HEX_KINDS = ("unicode", "braced", "four", "two", "eight", "octal")
 
 
 @lru_cache(256)
@@ -166,7 +121,7 @@ def _decoder(folded: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     Runs of other characters are passed over by the first, ten times as fast as the many branches of the second. Runs of
     invisible characters, and of those that stand for one other, are decoded at once: places in them stay in step.
     """
-    first = re.compile(rf"[\x1b\\%<*&{re.escape(folded)}]")
+    first = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1b\\%<*`&={re.escape(folded)}]")
     sizes = {size: re.escape("".join(c for c in folded if min(len(fold(c)), 2) == size)) for size in range(3)}
     branches = [f"[{characters}]{'' if size == 2 else '+'}" for size, characters in sizes.items() if characters]
     return first, re.compile(_DECODE + (f"|(?P<fold>{'|'.join(branches)})" if branches else ""))
@@ -176,10 +131,11 @@ def _decoded(found: re.Match[str]) -> str:
     kind = found.lastgroup or ""
     if kind == "fold":
         return "".join(map(fold, found[0]))
-    if kind in ("unicode", "code"):
-        return chr(int(found["code"], 16))
-    if kind in ("hex", "code2"):
-        return chr(int(found["code2"], 16))
+    if kind in _HEX_KINDS:
+        code = int(found["octal"], 8) if found["octal"] else int(next(filter(None, found.group(*_HEX_KINDS[1:]))), 16)
+        return chr(code) if code < 0x110000 else found[0]
+    if kind == "printable":
+        return bytes.fromhex(found[0].replace("=", "")).decode("ascii", "replace")
     if kind == "control":
         return _CONTROL[found[0][-1]]
     if kind in ("plain", "char"):
@@ -218,7 +174,7 @@ def normalised(text: str, data: bytes) -> View | None:
             strange.append(char)
             if plain == "" or (plain.isalnum() and char not in _LOOKALIKES):
                 telling.append(char)
-            elif plain.isalnum():
+            elif plain.isalnum() or plain in "-_":
                 lookalike.append(char)
         folded = "".join(strange)
         if telling or lookalike:
@@ -228,7 +184,7 @@ def normalised(text: str, data: bytes) -> View | None:
     if not places:
         return None
     first, pattern = _decoder(folded)
-    builder = _Builder("normalised")
+    builder = Builder("normalised")
     for low, high in regions(places, len(text)):
         position = low
         for sign in first.finditer(text, low, high):
@@ -249,9 +205,18 @@ _TOKEN = rb"[A-Za-z0-9+/_=.~!@#$%^&*:\-]"
 _QUOTE = rb"\\{0,3}[\"'`]"
 _NEWLINE = rb"(?:[ \t]{0,4}\\?\r?\n)?[ \t]{0,40}"
 _LITERALS = (
-    _QUOTE + _NEWLINE + rb"(?:[+.&]|\.\.|\|\||<>|\+\+)?" + _NEWLINE + rb"(?:[+.&]|\.\.)?[ \t]{0,4}[frbu]?" + _QUOTE
-)
-_WRAP = rb"(?:[ \t]{0,4}[\\=]?\r?\n[ \t]{0,24}(?:[>|+#*] ?|// ?|\d{1,6}[\t:|] ?)?[ \t]{0,24}|\\{1,3}r?\\{0,3}n)"
+    rb"(?:"
+    + _QUOTE + _NEWLINE + rb"(?:[+.&]|\.\.|\|\||<>|\+\+)?" + _NEWLINE + rb"(?:[+.&]|\.\.)?[ \t]{0,4}[frbuNE]?" + _QUOTE
+    + rb"|\{\d?\}" + _QUOTE + rb"\.format\(" + _QUOTE + rb"|%s" + _QUOTE + rb" ?[%,] ?\(?" + _QUOTE + rb"|\$\{" + _QUOTE
+    + rb"|" + _QUOTE + rb";?[ \t]{0,4}\r?\n[ \t]{0,24}[\w$.]{1,32}[ \t]{0,4}"
+    + rb"(?:\+=|\.=|=[ \t]?[\w$.]{1,32}[ \t]?[+.])[ \t]{0,4}" + _QUOTE
+    + rb")"
+)  # fmt: skip
+_STAMP = rb"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\dZ]{0,8} (?:\[?[A-Z]{4,8}\]? )?)?"
+_WRAP = (
+    rb"(?:(?:[ \t]{0,4}[\\=|]?\r?\n|<br ?/?>)[ \t]{0,24}" + _STAMP
+    + rb"(?:[>|+#*] ?|// ?|\d{1,6}[\t:|] ?)?[ \t]{0,24}|\\{1,3}r?\\{0,3}n)"
+)  # fmt: skip
 _CUT_LITERAL = Program(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
@@ -266,20 +231,41 @@ _UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-]{10,100}")
 
 def views_of(text: str, data: bytes) -> Iterator[View]:
     """The views a text calls for; one cheap look decides for plain text that there are none."""
+    yield from spelled(text, data)
     telling = _ANY.found(data)
     if telling or not text.isascii():
         view = normalised(text, data)
         if view is not None and view.text != text:
             yield view
-    if telling:
+    if telling or any(word in data for word in _JOINING):
         view = joined(text, data)
         if view is not None and view.text != text:
             yield view
 
 
+_JOINING = (b"join(", b"concat(", b"CONCAT(", b"implode(")
+_COMMA = re.compile(_QUOTE + rb"[ \t]{0,4},\s{0,24}" + _QUOTE)
+REACH = 1000
+"""Characters of a list of literals that are looked at on each side of the call that joins them."""
+
+
+def _listed(data: bytes) -> list[tuple[int, int]]:
+    """Commas between literals that a call puts together."""
+    found: set[tuple[int, int]] = set()
+    for word in _JOINING:
+        at, seen = data.find(word), 0
+        while at >= 0:
+            low = max(seen, at - REACH)
+            seen = min(len(data), at + REACH)
+            found.update(comma.span() for comma in _COMMA.finditer(data, low, seen))
+            at = data.find(word, seen)
+    return sorted(found)
+
+
 def joined(text: str, data: bytes) -> View | None:
     """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token."""
     joints = [(spans[0][0] + 4, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data)]
+    joints += _listed(data)
     literals = set(joints)
     last = 0
     for spans in _CUT_LINE.spans(data):
@@ -293,7 +279,7 @@ def joined(text: str, data: bytes) -> View | None:
     if not joints:
         return None
     joints.sort()
-    builder = _Builder("joined")
+    builder = Builder("joined")
     index = 0
     for low, high in regions(joints, len(text), 400):
         position = low
@@ -360,9 +346,32 @@ def decoded_base64(run: str) -> str | None:
         except ValueError:
             pass  # not hex: base64 is tried next
     body = body.replace("-", "+").replace("_", "/")
+    if body.count("A", 0, 96) * 5 >= min(len(body), 96) and (wide := _wide(_b64(body[: MAX_DECODED * 4 // 3]))):
+        return wide
+    if len(body) >= 32 and _BASE32.fullmatch(body) and (plain := _printable(_b32(body[:MAX_DECODED]))):
+        return plain
     if _printable(_b64(body[:64]), partial=True) is None:
         return None
     return _printable(_b64(body[: MAX_DECODED * 4 // 3]), partial=True)
+
+
+_BASE32 = re.compile("[A-Z2-7]+")
+
+
+def _b32(body: str) -> bytes:
+    usable = body[: len(body) - (len(body) % 8 in (1, 3, 6))]
+    try:
+        return base64.b32decode(usable + "=" * (-len(usable) % 8))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _wide(data: bytes) -> str | None:
+    """The text under UTF-16 of mostly ASCII characters, which has a zero in every second place."""
+    pairs = len(data) // 2
+    if pairs < 12 or data.count(0) < 0.8 * pairs or any(data[1:32:2]):
+        return None
+    return _printable(data[: 2 * pairs].decode("utf-16-le", "replace").encode())
 
 
 def _b64(body: str) -> bytes:

@@ -1,0 +1,97 @@
+"""Texts that are spelled out: character by character, in small groups, as lists of codes, as a hex dump."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from palace_pipeline.redaction.scanning import Program
+from palace_pipeline.redaction.view import Builder, View
+
+_BEGINNING = (
+    rb"(?:[!-~] ){12}|(?:['\"][!-~]['\"], ?){8}|(?:\d{2,3}, ?){12}|(?:0x[0-9a-fA-F]{2}[, ]{1,2}){8}"
+    rb"|(?:[0-9a-fA-F]{2}[ :]){12}|(?:[A-Za-z0-9_+/\-]{4} ){4}|(?:[0-9a-fA-F]{4} ){6}"
+)
+"""What a spelled text begins like."""
+_SIGN = Program(_BEGINNING + rb"|[0-9a-fA-F]{4,8}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,4}[ \t]{1,2}){4}")
+LEAST = 16
+
+
+def _letter(piece: str) -> str:
+    return piece
+
+
+def _quoted(piece: str) -> str:
+    return piece[1]
+
+
+def _decimal(piece: str) -> str:
+    return chr(int(piece)) if 32 <= int(piece) < 127 else ""
+
+
+def _hex(piece: str) -> str:
+    code = int(piece[-2:], 16)
+    return chr(code) if 32 <= code < 127 else ""
+
+
+# How a text is spelled: its run, one piece of it, and what a piece stands for.
+_KINDS: tuple[tuple[Program, re.Pattern[str], Callable[[str], str]], ...] = (
+    (Program(rb"(?:[!-~] ){12}(?:[!-~] )*[!-~]"), re.compile("[!-~]"), _letter),
+    (
+        Program(rb"(?:['\"][!-~]['\"],\s{0,8}){8}(?:['\"][!-~]['\"],\s{0,8})*['\"][!-~]['\"]"),
+        re.compile("['\"][!-~]['\"]"),
+        _quoted,
+    ),
+    (Program(rb"(?:\d{2,3},\s{0,8}){12}(?:\d{2,3},\s{0,8})*\d{2,3}"), re.compile(r"\d{2,3}"), _decimal),
+    (
+        Program(rb"(?:0x[0-9a-fA-F]{2}[,\s]{1,8}){8}(?:0x[0-9a-fA-F]{2}[,\s]{1,8})*0x[0-9a-fA-F]{2}"),
+        re.compile("0x[0-9a-fA-F]{2}"),
+        _hex,
+    ),
+    (Program(rb"(?:[0-9a-fA-F]{2}[ :]){12}(?:[0-9a-fA-F]{2}[ :])*[0-9a-fA-F]{2}"), re.compile("[0-9a-fA-F]{2}"), _hex),
+    (
+        Program(rb"(?:[A-Za-z0-9_+/\-]{4} ){4}(?:[A-Za-z0-9_+/\-]{4} )*[A-Za-z0-9_+/\-]{1,4}={0,2}"),
+        re.compile("[!-~]{1,6}"),
+        _letter,
+    ),
+)
+_DUMP_LINE = re.compile(
+    r"^[ \t>]{0,8}(?:0x)?[0-9a-fA-F]{4,8}:?[ \t]{1,4}((?:[0-9a-fA-F]{2}){1,8}"
+    r"(?:[ \t]{1,2}(?:[0-9a-fA-F]{2}){1,8}){0,15})(?=[ \t]|$)",
+    re.M,
+)
+_DUMPS = Program(rb"[0-9a-fA-F]{4,8}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,4}[ \t]{1,2}){4}")
+_BYTE = re.compile("[0-9a-fA-F]{2}")
+
+
+def spelled(text: str, data: bytes) -> Iterator[View]:
+    """One view for each way of spelling that the text uses, where what it says is printable."""
+    if not _SIGN.found(data):
+        return
+    for program, piece, meaning in _KINDS:
+        builder = Builder("spelled")
+        for spans in program.spans(data):
+            start, end = spans[0]
+            before = builder.length
+            if meaning is _letter and not any(48 <= byte < 58 for byte in data[start:end]):
+                continue
+            mark = len(builder.parts)
+            for found in piece.finditer(text, start, end):
+                builder.add(meaning(found[0]), found.start(), found.end() - found.start())
+            if builder.length - before < LEAST:
+                builder.cut(mark, before)
+            else:
+                builder.add("\n", end, 0)
+        if builder.length:
+            yield builder.done()
+    if _DUMPS.found(data):
+        builder = Builder("spelled")
+        last = -1
+        for line in _DUMP_LINE.finditer(text):
+            if last >= 0 and line.start() - last > 2:
+                builder.add("\n", line.start(), 0)
+            for found in _BYTE.finditer(text, line.start(1), line.end(1)):
+                builder.add(_hex(found[0]), found.start(), 2)
+            last = text.find("\n", line.end())
+        if builder.length >= LEAST:
+            yield builder.done()
