@@ -17,6 +17,7 @@ from palace_pipeline.transcripts.page_path import parse_name
 
 SHOWN = 10
 MOST_PROBES = 24
+"""Pieces of one record that are looked for."""
 _LEAST_BYTES = 16
 _LONGEST = 80
 _PIECE = re.compile(r"[^\x00-\x1f\x7f\"\\<>&%\ud800-\udfff]{4,}")
@@ -92,18 +93,16 @@ def records_of(ledger: Ledger, keys: Iterable[Key]) -> set[str]:
 
 
 def probes_of(ledger: Ledger, vault: Vault, records: set[str]) -> list[str]:
-    """Pieces of the texts of some conversations that no other conversation has, long ones first.
+    """Pieces of the texts of some conversations that no other conversation has.
 
     They are what proves afterwards that nothing is left, and are kept in memory only.
     """
-    pieces: set[str] = set()
+    chosen: list[str] = []
     for record in sorted(records):
-        for _, text in conversation_fields(from_record(vault.record(record))):
-            pieces.update(_pieces(text))
-    chosen = sorted(pieces, key=lambda piece: (-len(piece), piece))
-    # Long texts give many pieces: some from everywhere rather than all of one.
-    step = max(1, len(chosen) // (4 * MOST_PROBES))
-    chosen = chosen[::step][: 4 * MOST_PROBES]
+        texts = (text for _, text in conversation_fields(from_record(vault.record(record))))
+        pieces = sorted({piece for text in texts for piece in _pieces(text)}, key=lambda piece: (-len(piece), piece))
+        # Some from everywhere rather than all of one long text.
+        chosen += pieces[:: max(1, len(pieces) // (MOST_PROBES))][:MOST_PROBES]
     if not chosen:
         return []
     automaton = BytesAhoCorasick([piece.encode() for piece in chosen])
@@ -115,7 +114,7 @@ def probes_of(ledger: Ledger, vault: Vault, records: set[str]) -> list[str]:
     named = "SELECT path FROM files UNION SELECT member FROM members UNION SELECT member FROM file_elements"
     paths = "\n".join(row["path"] for row in ledger.rows(f"{named} UNION SELECT place FROM skips"))
     shared.update(index for index, _, _ in automaton.find_matches_as_indexes(paths.encode(), overlapping=True))
-    return [piece for index, piece in enumerate(chosen) if index not in shared][:MOST_PROBES]
+    return list(dict.fromkeys(piece for index, piece in enumerate(chosen) if index not in shared))
 
 
 def _pieces(text: str) -> list[str]:
