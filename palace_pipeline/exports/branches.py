@@ -26,7 +26,7 @@ def in_order(nodes: Mapping[str, Node], rows: Mapping[str, Sequence[Message]], l
     active = set(path)
     above = kept_above(nodes, rows)
     messages: list[Message] = []
-    for id in [*path, *(id for id in nodes if id not in active)]:
+    for id in [*path, *(id for id in rows if id not in active)]:
         if not (here := rows.get(id)):
             continue
         parent = above[id]

@@ -14,11 +14,13 @@ from palace_pipeline.exports import chatgpt_content as content
 from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.attachments import kind_of_files
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
+from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import id_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
-from palace_pipeline.exports.tree import Node, active_path
+from palace_pipeline.exports.tree import Node, linked
 from palace_pipeline.model import Conversation, Message
 
 _ALL = ("all", None, "")
@@ -75,31 +77,23 @@ def _conversation(value: dict[str, Any], held: dict[str, Any], report: Report, p
             mapping[str(key)] = node
         elif node is not None:
             report.skip("not a message", place, expected=False)
-    nodes = _nodes(mapping)
+    nodes: dict[str, Node] = {}
+    for id, parent in linked(mapping).items():
+        message = mapping[id].get("message")
+        says = isinstance(message, dict)
+        nodes[id] = Node(id, parent, parse_instant(message.get("create_time")) if says else None, says)
+    rows = {id: [row] for id, node in mapping.items() if (row := _row(id, node, nodes[id].time, report, place))}
     current = value.get("current_node")
-    path = active_path(nodes, current if isinstance(current, str) else None)
-    rows = {id: row for id, node in mapping.items() if (row := _row(id, node, nodes[id].time, report, place))}
-    if not any(rows[id].visible for id in path if id in rows):
-        # The path shows nothing (it ends at a stray system node): the newest branch that says something, if any.
-        said = [id for id in nodes if id in rows and rows[id].visible]
-        if said:
-            path = active_path(nodes, max(said, key=lambda id: (nodes[id].time is not None, nodes[id].time or 0)))
-    active = set(path)
-    above: dict[str, str | None] = {}
-    order = [id for id in path if id in rows] + [id for id in mapping if id in rows and id not in active]
-    messages = [rows[id] for id in order]
-    for id, message in zip(order, messages, strict=True):
-        message.branch_active = id in active
-        message.parent_id = _parent_row(nodes, rows, id, above)
+    messages = in_order(nodes, rows, current if isinstance(current, str) else None)
     derive_ids(messages)
     title = value.get("title")
     title = clean_text(title) if isinstance(title, str) else None
-    id = next((value[key] for key in ("conversation_id", "id") if isinstance(value.get(key), str | int)), None)
+    own_id = id_of(value.get("conversation_id")) or id_of(value.get("id"))
     model = value.get("default_model_slug")
     created = value.get("create_time")
     return Conversation(
         provider="chatgpt",
-        conversation_id=str(id) if id not in (None, "") else derive_conversation_id("chatgpt", title or "", messages),
+        conversation_id=own_id or derive_conversation_id("chatgpt", title or "", messages),
         messages=messages,
         title=title,
         created_at=parse_instant(created),
@@ -107,46 +101,6 @@ def _conversation(value: dict[str, Any], held: dict[str, Any], report: Report, p
         local_created=parse_naive(created),
         model=model if isinstance(model, str) else None,
     )
-
-
-def _nodes(mapping: dict[str, dict[str, Any]]) -> dict[str, Node]:
-    """The tree, by `parent`; nodes that only their parent's `children` name get their parent from there."""
-    by_children: dict[str, str] = {}
-    rank: dict[str, int] = {}
-    for id, node in mapping.items():
-        children = node.get("children")
-        for number, child in enumerate(children if isinstance(children, list) else ()):
-            if isinstance(child, str) and child not in by_children:
-                by_children[child] = id
-                if number:
-                    rank[child] = number
-    nodes: dict[str, Node] = {}
-    # Brothers in the order of `children`, which is the order in which they were written.
-    for id in sorted(mapping, key=lambda id: rank.get(id, 0)) if rank else mapping:
-        node = mapping[id]
-        parent = node["parent"] if "parent" in node else by_children.get(id)
-        message = node.get("message")
-        if isinstance(message, dict):
-            time, says = parse_instant(message.get("create_time")), True
-        else:
-            time, says = None, False
-        nodes[id] = Node(id, parent if isinstance(parent, str) else None, time, says)
-    return nodes
-
-
-def _parent_row(nodes: dict[str, Node], rows: dict[str, Message], id: str, above: dict[str, str | None]) -> str | None:
-    """The id of the nearest row above a node. `above`: that row's node for nodes that are none, as far as looked for."""
-    passed = {id}
-    at, row = nodes[id].parent, None
-    while at is not None and at in nodes and at not in passed:
-        if at in rows or at in above:
-            row = at if at in rows else above[at]
-            break
-        passed.add(at)
-        at = nodes[at].parent
-    if at != id:  # what lies on a circle through this node is another thing for others
-        above.update(dict.fromkeys(passed - {id}, row))
-    return None if row is None or row == id else rows[row].message_id or row
 
 
 def _row(id: str, node: dict[str, Any], created: datetime | None, report: Report, place: str) -> Message | None:
@@ -165,7 +119,7 @@ def _row(id: str, node: dict[str, Any], created: datetime | None, report: Report
     recipient = message.get("recipient")
     model = metadata.get("model_slug")
     row = Message(
-        str(message.get("id") or id),
+        id_of(message.get("id")) or id,
         "system",
         body.text,
         created_at=created,

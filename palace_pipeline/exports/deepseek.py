@@ -18,10 +18,10 @@ from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order, kept_above
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import arguments_text, count_of, list_of, name_of, text_of
+from palace_pipeline.exports.json_values import arguments_text, count_of, id_of, list_of, name_of, text_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.times import parse_instant, parse_naive
-from palace_pipeline.exports.tree import Node
+from palace_pipeline.exports.tree import Node, linked
 from palace_pipeline.exports.web_sources import Page, citations, pages_of, pages_text
 from palace_pipeline.model import Attachment, Conversation, Kind, Message, Role
 
@@ -100,7 +100,7 @@ def _opened(value: Json, report: Report, place: str) -> tuple[Json, dict[str, Js
         nodes = {}
         for number, message in enumerate(messages):
             known = isinstance(message, dict)
-            id = (_id(message.get("message_id")) if known else None) or f"#{number}"
+            id = (id_of(message.get("message_id")) if known else "") or f"#{number}"
             node = {"parent": message.get("parent_id"), "message": message} if known else message
             nodes[id if id not in nodes else f"{id}#{number}"] = node
     elif isinstance(mapping := value.get("mapping"), dict):
@@ -111,18 +111,17 @@ def _opened(value: Json, report: Report, place: str) -> tuple[Json, dict[str, Js
         if not isinstance(node, dict):
             report.skip("not a message", place, expected=node is None)
     whole = {id: node for id, node in nodes.items() if isinstance(node, dict)}
-    return value, whole, _id(value.get("current_message_id"))
-
-
-def _id(value: Any) -> str | None:
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) and value != "" else None
+    return value, whole, id_of(value.get("current_message_id")) or None
 
 
 def _conversation(
     head: Json, mapping: Mapping[str, Json], leaf: str | None, report: Report, place: str
 ) -> Conversation:
     messages = {id: node["message"] for id, node in mapping.items() if isinstance(node.get("message"), dict)}
-    nodes = _nodes(mapping, messages)
+    nodes = {
+        id: Node(id, parent, parse_instant(messages[id].get("inserted_at")) if id in messages else None, id in messages)
+        for id, parent in linked(mapping).items()
+    }
     # Fragments say who speaks; only messages without any need to be seen in their line.
     bare = any(not message.get("fragments") for message in messages.values())
     roles = _roles(nodes, messages) if bare else {}
@@ -137,7 +136,7 @@ def _conversation(
     title, created = name_of(head.get("title")), head.get("inserted_at")
     return Conversation(
         provider="deepseek",
-        conversation_id=_id(head.get("id")) or derive_conversation_id("deepseek", title or "", ordered),
+        conversation_id=id_of(head.get("id")) or derive_conversation_id("deepseek", title or "", ordered),
         messages=ordered,
         title=title,
         created_at=parse_instant(created),
@@ -145,25 +144,6 @@ def _conversation(
         local_created=parse_naive(created),
         model=name_of(head.get("model")),
     )
-
-
-def _nodes(mapping: Mapping[str, Json], messages: Mapping[str, Json]) -> dict[str, Node]:
-    """The tree by `parent`; a node that only its parent's `children` name has its parent from there."""
-    named: dict[str, str] = {}
-    for id, node in mapping.items():
-        children = node.get("children")
-        for child in children if isinstance(children, list) else ():
-            if (child_id := _id(child)) is not None:
-                named.setdefault(child_id, id)
-    return {
-        id: Node(
-            id,
-            _id(node["parent"]) if "parent" in node else named.get(id),
-            parse_instant(messages[id].get("inserted_at")) if id in messages else None,
-            says=id in messages,
-        )
-        for id, node in mapping.items()
-    }
 
 
 def _roles(nodes: Mapping[str, Node], messages: Mapping[str, Json]) -> dict[str, Role]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from palace_pipeline.exports.json_values import id_of, list_of
+
 Turn = Literal["", "prompt", "answer", "result"]
 """What a record of an agent's log is to the conversation; "" for bookkeeping and hidden text."""
 
@@ -20,6 +22,23 @@ class Node:
     time: datetime | None = None
     says: bool = True
     """False for a node without a message."""
+
+
+def linked(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
+    """The parent of each node of a `mapping`, by id, brothers in the order in which they were written.
+
+    That is the order of their parent's `children`; a node without a `parent` of its own has it from there as well.
+    """
+    named: dict[str, str] = {}
+    rank: dict[str, int] = {}
+    for id, node in nodes.items():
+        for number, child in enumerate(list_of(node.get("children"))):
+            if (child_id := id_of(child)) and child_id not in named:
+                named[child_id] = id
+                if number:
+                    rank[child_id] = number
+    ordered = sorted(nodes, key=lambda id: rank.get(id, 0)) if rank else nodes
+    return {id: id_of(nodes[id]["parent"]) or None if "parent" in nodes[id] else named.get(id) for id in ordered}
 
 
 def active_path(nodes: Mapping[str, Node], leaf: str | None) -> list[str]:
