@@ -14,7 +14,6 @@ from palace_pipeline.purge.targets import PurgeError, probes_of, records_of, res
 from palace_pipeline.purge.values import Search, apply, keyed, masked_records, search
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key
-from palace_pipeline.transcripts.page_path import slug
 
 __all__ = [
     "PurgeError",
@@ -119,10 +118,16 @@ def purge_value(home: Home, value: Value, *, vault: bool, batch: str) -> Purged:
             kept.commit()
     removed = finish(home, batch)
     removed |= {"rewritten": len(rewritten)}
-    name = slug(value.text)
-    names = [name] if name != "untitled" and len(name) >= 4 else []
-    proof = prove(home, value.found.forms, (), pieces=vault, names=names)
+    proof = prove(home, value.found.forms, (), pieces=vault, called=_called_so(home, value))
     return Purged(removed, proof, _there(value.found.files), [])
+
+
+def _called_so(home: Home, value: Value) -> list[str]:
+    """Files of the user whose own path shows the value: by it the ledger knows them for as long as they are there."""
+    probes = Probes(value.found.forms)
+    with home.ledger() as ledger:
+        paths = [str(row["path"]) for row in ledger.rows("SELECT path FROM files ORDER BY path")]
+    return [path for path in paths if probes.in_text(path) and Path(path).exists()]
 
 
 def _there(paths: Sequence[str]) -> list[str]:

@@ -129,6 +129,9 @@ def apply(
             (len(index), pack_index(index), *key),
         )
         settle(ledger, key)
+    for row in ledger.rows("SELECT page FROM conversations WHERE page != ''"):
+        if masked(row["page"], known, secret) != row["page"]:
+            ledger.write("UPDATE conversations SET pages_in = NULL WHERE page = ?", (row["page"],))
     _mask_names(ledger, known, secret)
 
 

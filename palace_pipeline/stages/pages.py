@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.redaction.forgotten import KIND, Forgotten, masked
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
@@ -16,6 +18,7 @@ from palace_pipeline.store import pages
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.transcripts.page import PageHead, render
 from palace_pipeline.transcripts.page_parts import written_by_program
+from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
 
 WITHHELD = ""
@@ -35,7 +38,8 @@ def write_pages(job: Job) -> Counts:
     home, lake = job.home, job.home.lake
     with home.ledger() as ledger:
         work = due(ledger, "pages", job.span, job.recipes, force=job.force)
-        funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten()) if work else None
+        forgotten = ledger.forgotten()
+        funnel = Funnel(home.settings.redaction, home.key(), forgotten=forgotten) if work else None
         index = pages.PageIndex(home.path)
         done = 0
         for month, rows in split_by_month(work):
@@ -80,8 +84,7 @@ def write_pages(job: Job) -> Counts:
                         page_head,
                         known_path=known[key],
                         index=index,
-                        # A name made of the title as it was before something in it was masked must go.
-                        by_title=funnel.has_mask(conversation.title or ""),
+                        named=_name(conversation.title or "", funnel, forgotten, home.key()),
                     )
                     counts["pages"] += 1
                     counts["written"] += result.written
@@ -122,6 +125,15 @@ _OWN = r"^(?:<!-- palace:.*|palace: .*|conversation_id: .*|chat_link: .*|  - \"[
 _OWN_LINES = re.compile(_OWN, re.MULTILINE)
 _TOKEN = re.compile(r"^palace: ([0-9a-f]{8}) ", re.MULTILINE)
 _OWN_PARTS = re.compile(f"({_OWN})", re.MULTILINE)
+
+
+def _name(title: str, funnel: Funnel, forgotten: Sequence[Forgotten], key: bytes) -> str | None:
+    """The title a page has to be named by, if a name made of the title as it was could show what is masked now; else
+    None. A purged value may stand in a name (in lower case) and not in the title."""
+    short = slug(title)
+    if (clean := masked(short, forgotten, key, KIND)) != short:
+        return clean
+    return title if funnel.has_mask(title) else None
 
 
 def clean_copy(copy: Path, funnel: Funnel) -> bool:

@@ -111,19 +111,19 @@ def write_page(
     *,
     known_path: Path | None = None,
     index: PageIndex | None = None,
-    by_title: bool = False,
+    named: str | None = None,
 ) -> PageWrite:
     """Write the page of a redacted conversation below the home `root`; an unchanged page is not touched.
 
     The page there is found by `known_path` (from the ledger) or by the hash in its name. For many pages hand in one
     `index`, and call its `sync` at the end. A page keeps its name when the title changes, and gets a new one when the
-    day does (`by_title`: also when the title does, for one in which something was masked). The user's parts are taken
-    over; if not all of them can be read, or the rest was edited, the old file stays beside it as `<name>.conflict.md`.
-    A kill leaves the old page or the new one, or both; the next call puts that right.
+    day does, or when it is to be `named` by this title because its name may show what is masked now. The user's parts
+    are taken over; if not all of them can be read, or the rest was edited, the old file stays beside it as
+    `<name>.conflict.md`. A kill leaves the old page or the new one, or both; the next call puts that right.
     """
     shared, index = index is not None, index or PageIndex(root)
     old = _old_pages(conversation, head, known_path, index)
-    target = _target(root, conversation, head, old, by_title=by_title)
+    target = _target(root, conversation, head, old, named)
     user = next((page.taken.user for page in old if not page.taken.user.blank), old[0].taken.user if old else NOBODYS)
     data = render(conversation, head, user).encode("utf-8", "replace")
     if len(old) == 1 and old[0].path == target and old[0].data == data:
@@ -137,7 +137,7 @@ def write_page(
     index.add(conversation.provider, target)
     moved = [page.path for page in old if page.path != target]
     for path in moved:
-        if by_title:
+        if named is not None:
             _move_copies(path, target)
         path.unlink()
     generated = written_by_program(target.read_bytes().decode("utf-8"))
@@ -228,18 +228,19 @@ def _in_place(path: Path, root: Path, conversation: Conversation, head: PageHead
 
 
 def _target(
-    root: Path, conversation: Conversation, head: PageHead, old: list[_OldPage], *, by_title: bool = False
+    root: Path, conversation: Conversation, head: PageHead, old: list[_OldPage], named: str | None = None
 ) -> Path:
-    for page in old if not by_title else ():
+    for page in old if named is None else ():
         if _in_place(page.path, root, conversation, head):
             return page.path
     folder = root / page_folder(head.day, conversation.provider)
-    target = folder / page_name(head.day, conversation.title, *conversation.key)
+    title = conversation.title if named is None else named
+    target = folder / page_name(head.day, title, *conversation.key)
     attempt = 1
     while (other := _read(target)) is not None and other.taken.key not in (conversation.key, None):
         # Another conversation of this day with the same title and the same eight digits.
         attempt += 1
-        target = folder / page_name(head.day, f"{attempt} {conversation.title or ''}", *conversation.key)
+        target = folder / page_name(head.day, f"{attempt} {title or ''}", *conversation.key)
     return target
 
 
