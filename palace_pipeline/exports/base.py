@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from palace_pipeline.exports.drift import clean_key
@@ -57,19 +57,49 @@ class Names(Counter[str]):
         return self.get(clean_key(key), 0)
 
 
+NAMED = 1000
+"""Skips of one kind that a report names one by one; a file of a million empty chats must not fill the memory."""
+
+
 @dataclass(slots=True)
 class Report:
-    """What a reading did not take. One per file; `where` of every skip starts with the member's path."""
+    """What a reading did not take. One per file; `where` of every skip starts with the member's path.
+
+    All are counted. Of one reason the first `NAMED` are named, and one more stands for the rest.
+    """
 
     path: str = ""
     skips: list[Skip] = field(default_factory=list[Skip])
     unknown: Counter[str] = field(default_factory=Names)
     """Names (never values) of record types, content types and roles that no reader knows: the drift alarm."""
+    _alike: dict[tuple[str, bool, Unit], tuple[int, int]] = field(
+        default_factory=dict[tuple[str, bool, "Unit"], tuple[int, int]], repr=False, compare=False
+    )
+    """Kind of skip -> how many there were, and which of `skips` stands for those that are not named."""
 
     def skip(self, reason: str, place: str = "", *, expected: bool, count: int = 1, unit: Unit = "message") -> None:
         """Count something not taken. `place`: e.g. `line 12`, `conversations[3]`, a message id; never content."""
         where = f"{self.path}: {place}" if place else self.path
-        self.skips.append(Skip(reason, where, expected, count, unit))
+        self.add(Skip(reason, where, expected, count, unit))
+
+    def add(self, skip: Skip) -> None:
+        """Count a skip that another reading of the same file has made."""
+        kind = (skip.reason, skip.expected, skip.unit)
+        number, rest = self._alike.get(kind, (0, -1))
+        if number < NAMED:
+            self.skips.append(skip)
+        elif number == NAMED:
+            rest = len(self.skips)
+            self.skips.append(replace(skip, where=f"{self.path}: others"))
+        else:
+            self.skips[rest] = replace(self.skips[rest], count=self.skips[rest].count + skip.count)
+        self._alike[kind] = (number + 1, rest)
+
+    def take(self, other: Report) -> None:
+        """Count what another reading of the same file (one element of it) did not take, too."""
+        for skip in other.skips:
+            self.add(skip)
+        self.unknown += other.unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,8 +288,7 @@ class _Run:
                 del element  # the conversation's record needs the memory
                 self._store(file, member, index, name, reader, pieces, found, own, sha256)
                 del found
-                report.skips += own.skips
-                report.unknown += own.unknown
+                report.take(own)
 
     def _read_whole(
         self, file: File, member: Member, reader: WholeReader, head: Any, sha256: str, report: Report
@@ -305,8 +304,7 @@ class _Run:
             own = Report(report.path)
             bounded = Bounded(member, kept.size)
             self._store(file, member, 0, name, reader, [], read_member(bounded, reader, head, own), own, sha256)
-            report.skips += own.skips
-            report.unknown += own.unknown
+            report.take(own)
 
     def _link(self, file: File, member: Member, position: int, element: str, report: Report) -> bool:
         """True if the element is known: it is noted as part of the file, and nothing is parsed."""
@@ -321,7 +319,8 @@ class _Run:
         if any(seen["superseded"] and seen["provider"] in DOCUMENT_PROVIDERS for seen in shown):
             return False  # a note that says again what it said before: its newest state is this one
         self._part_of(file, member, position, element)
-        report.skips += [Skip(**skip) for skip in orjson.loads(row["skips"])]
+        for skip in orjson.loads(row["skips"]):
+            report.add(Skip(**skip))
         report.unknown.update(orjson.loads(row["unknown"]))
         for seen in shown:
             file.taken += 1
