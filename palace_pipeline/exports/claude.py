@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
@@ -15,16 +16,19 @@ import orjson
 
 from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
+from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.json_values import id_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
-from palace_pipeline.exports.tree import Node, active_path
+from palace_pipeline.exports.tree import Node
 from palace_pipeline.model import Attachment, Citation, Conversation, Message, Role
 
 _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant", "ai": "assistant"}
 _PLACEHOLDER_WORDS = "This block is not supported on your current device yet"
 _PLACEHOLDER = re.compile(r"(?:```[^\n`]*\n)?" + _PLACEHOLDER_WORDS + r"\.?(?:\n```)?\n?")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _SILENT_BLOCKS = ("token_budget", "flag")
 
 
@@ -65,31 +69,44 @@ READER = Claude()
 def _conversation(value: dict[str, Any], items: list[Any], report: Report, place: str) -> Conversation:
     sources: dict[str, dict[str, Any]] = {}
     rows: dict[str, list[Message]] = {}
+    replaced = set[str]()
     for number, item in enumerate(items):
+        where = f"{place} message {number}".strip()
         if not isinstance(item, dict):
-            report.skip("not a message", f"{place} message {number}".strip(), expected=item is None)
+            report.skip("not a message", where, expected=item is None)
             continue
-        id = str(item.get("uuid") or f"#{number}")
-        if id in sources:
-            id = f"{id}#{number}"
-        sources[id] = item
-        rows[id] = _rows(item, report, f"{place} message {number}".strip())
-    path = _path(value, sources)
-    active = set(path)
-    order = path + [id for id in sources if id not in active]
-    for id in order:
-        parent = sources[id].get("parent_message_uuid")
-        for row in rows[id]:
-            row.branch_active = id in active
-            row.parent_id = parent if isinstance(parent, str) and parent in sources else None
-    messages = [row for id in order for row in rows[id]]
+        id = id_of(item.get("uuid")) or f"#{number}"
+        known = sources.get(id)
+        if known == item:
+            report.skip("the same message twice", where, expected=True)
+            continue
+        made = _rows(item, report, where)
+        if known is not None:
+            # Of two states of a message the newer one is what the person sees, in the place of the first.
+            spare = f"{id}#{number}"
+            replaced.add(spare)
+            newer = _changed_at(item) >= _changed_at(known)
+            sources[spare], rows[spare] = (known, rows[id]) if newer else (item, made)
+            item, made = (item, made) if newer else (known, rows[id])
+        sources[id], rows[id] = item, made
+    parents = {id: _text(item.get("parent_message_uuid")) for id, item in sources.items()}
+    nodes = {
+        id: Node(id, parent if parent in sources else None, parse_instant(sources[id].get("created_at")))
+        for id, parent in parents.items()
+    }
+    leaf = value.get("current_leaf_message_uuid")
+    leaf = leaf if isinstance(leaf, str) and leaf in sources else None
+    known_parents = [node.parent for id, node in nodes.items() if node.parent is not None and id not in replaced]
+    # An array without a tree is in order as it stands: question and answer share one time there.
+    is_flat = not known_parents or (leaf is None and len(set(known_parents)) == len(known_parents))
+    messages = in_order(nodes, rows, leaf, [id for id in sources if id not in replaced] if is_flat else None)
     derive_ids(messages)
     name, created, model = value.get("name"), value.get("created_at"), value.get("model")
     name = clean_text(name) if isinstance(name, str) else None
-    project, account, id = value.get("project"), value.get("account"), value.get("uuid")
+    project, account = value.get("project"), value.get("account")
     return Conversation(
         provider="claude",
-        conversation_id=str(id) if id else derive_conversation_id("claude", name or "", messages),
+        conversation_id=id_of(value.get("uuid")) or derive_conversation_id("claude", name or "", messages),
         messages=messages,
         title=name,
         created_at=parse_instant(created),
@@ -105,20 +122,8 @@ def _text(value: Any) -> str | None:
     return clean_text(value) if isinstance(value, str) and value else None
 
 
-def _path(value: dict[str, Any], sources: dict[str, dict[str, Any]]) -> list[str]:
-    """The active branch. An array without a tree is in order as it stands: question and answer share one time there."""
-    parents = {id: _text(item.get("parent_message_uuid")) for id, item in sources.items()}
-    known = [parent for parent in parents.values() if parent in sources]
-    leaf = value.get("current_leaf_message_uuid")
-    leaf = leaf if isinstance(leaf, str) and leaf in sources else None
-    branched = len(set(known)) < len(known)
-    if not known or (leaf is None and not branched):
-        return list(sources)
-    nodes = {
-        id: Node(id, parent if parent in sources else None, parse_instant(sources[id].get("created_at")))
-        for id, parent in parents.items()
-    }
-    return active_path(nodes, leaf)
+def _changed_at(item: dict[str, Any]) -> datetime:
+    return parse_instant(item.get("updated_at")) or parse_instant(item.get("created_at")) or _LONG_AGO
 
 
 def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
@@ -128,7 +133,7 @@ def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
     if role is None:
         report.unknown[f"sender:{sender}"] += 1
         role = "system"
-    id, created = str(item.get("uuid") or ""), item.get("created_at")
+    id, created = id_of(item.get("uuid")), item.get("created_at")
     at = parse_instant(created)
     base = Message(id, role, created_at=at, local_time=None if at else parse_naive(created))
     side: list[Message] = []

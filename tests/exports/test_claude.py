@@ -192,3 +192,37 @@ def test_lone_surrogates_in_tool_input():
     data = b'[{"uuid":"c","chat_messages":[' + turn + b"]}]"
     conversations, _ = read([claude.READER], {"c.json": data}, "c.json")
     assert conversations[0].messages[0].text.startswith('{"k\ufffd":"v\ufffd"')
+
+
+def test_a_message_that_stands_there_twice_is_said_once():
+    question, answer = message("q", text="hi"), message("a", "assistant", "Hello.")
+    conversation, report = one(chat(question, question, answer))
+    assert shown(conversation) == [("user", None, "hi"), ("assistant", None, "Hello.")]
+    assert [(skip.reason, skip.expected) for skip in report.skips] == [("the same message twice", True)]
+
+
+@pytest.mark.parametrize("later_first", [False, True])
+def test_of_two_states_of_a_message_the_newer_one_is_seen_in_the_first_ones_place(later_first):
+    old = message("q", text="hi", updated_at="2026-03-14T09:00:00Z")
+    new = message("q", text="hi there", updated_at="2026-03-14T09:30:00Z")
+    states = (new, old) if later_first else (old, new)
+    conversation, _ = one(chat(states[0], message("a", "assistant", "Hello."), states[1]))
+    assert shown(conversation) == [("user", None, "hi there"), ("assistant", None, "Hello.")]
+    assert [(m.text, m.message_id) for m in conversation.messages if not m.branch_active] == [("hi", "q~2")]
+
+
+@pytest.mark.parametrize("id", [True, {"a": "words"}, ["words"], 1.5, None])
+def test_what_is_no_id_does_not_become_one(id):
+    conversation, _ = one(chat(message("q", text="hi"), uuid=id))
+    assert len(conversation.conversation_id) == 16
+    assert "words" not in conversation.conversation_id
+
+
+def test_the_parent_of_a_row_is_the_nearest_message_that_says_something():
+    said = [
+        message("q", text="hi", parent_message_uuid=ROOT),
+        message("blank", "assistant", "", parent_message_uuid="q"),
+        message("again", text="are you there?", parent_message_uuid="blank"),
+    ]
+    conversation, _ = one(chat(*said, current_leaf_message_uuid="again"))
+    assert [(m.message_id, m.parent_id) for m in conversation.messages] == [("q", None), ("again", "q")]
