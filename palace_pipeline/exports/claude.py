@@ -12,13 +12,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
-import orjson
-
 from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import id_of
+from palace_pipeline.exports.json_values import id_of, json_text
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
@@ -212,7 +210,7 @@ def _read_block(block: dict[str, Any], number: int, base: Message, side: list[Me
 def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return clean_text(value)
-    return "" if value is None else clean_text(orjson.dumps(value).decode())
+    return clean_text(json_text(value))
 
 
 def _result_text(content: Any) -> str:

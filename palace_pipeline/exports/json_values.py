@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
@@ -57,10 +58,35 @@ def arguments_text(value: object) -> str:
 
 
 def _argument(value: object) -> str:
-    return clean_text(value) if isinstance(value, str) else _as_json(value)
+    return clean_text(_without_bytes(value)) if isinstance(value, str) else _as_json(value)
+
+
+def json_text(value: object) -> str:
+    """A value nobody has a better form for, as JSON; "" for none. Bytes in it (pictures, signatures) are left out."""
+    return "" if value is None else _as_json(value)
+
+
+_BYTES = re.compile(
+    r"(?:data:[\w.+/\-]{1,80};base64,)?(?=[A-Za-z0-9+/_\-]*\d)(?=[A-Za-z0-9+/_\-]*[A-Z])[A-Za-z0-9+/_\-]{256,}={0,2}"
+)
+
+
+def _without_bytes(value: Any) -> Any:
+    """The same value with a note in place of strings that are bytes in base64: nobody's words, kept in the vault."""
+    if isinstance(value, str):
+        return f"({len(value)} characters of base64)" if len(value) > 255 and _BYTES.fullmatch(value) else value
+    if isinstance(value, list):
+        return [_without_bytes(inner) for inner in value]
+    if isinstance(value, dict):
+        return {name: _without_bytes(inner) for name, inner in value.items()}
+    return value
 
 
 def _as_json(value: object) -> str:
+    try:
+        value = _without_bytes(value)
+    except RecursionError:
+        return "(nested too deeply)"
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # lone surrogates, numbers of more than 64 bits, more than 254 levels
