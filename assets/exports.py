@@ -9,7 +9,7 @@ from assets.days import OWNERS
 from assets.running import Materialized, batch_of, told
 from palace_pipeline.ingest import ingest
 from palace_pipeline.resources import PalaceResource
-from palace_pipeline.store.receipts import write_receipt
+from palace_pipeline.stages.names import write_receipt
 
 
 class ExportsConfig(dg.Config):
@@ -34,7 +34,7 @@ def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace
     with told(), home.writing():
         found = ingest(home, [Path(p) for p in config.paths] or None, batch=batch_of(context), limit=config.limit)
         with home.ledger() as ledger:
-            write_receipt(home.receipts, ledger, batch_of(context))
+            write_receipt(home, ledger, batch_of(context))
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": found.files["found"],

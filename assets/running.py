@@ -14,13 +14,13 @@ from palace_pipeline.partitions import span_of
 from palace_pipeline.planner import Range
 from palace_pipeline.settings import SettingsError, default_home
 from palace_pipeline.stages.common import Counts, Job
+from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.files import DISK_FULL, disk_is_full
 from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged, month_of
 from palace_pipeline.store.ledger import LedgerTooNew
 from palace_pipeline.store.lock import HomeBusy
-from palace_pipeline.store.receipts import write_receipt
 
 # Dagster takes the annotation only without its type parameter when an asset also gives check results.
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run_stage(context: dg.AssetExecutionContext, home: Home, stage: Callable[[Jo
         )
         counts = stage(job)
         with home.ledger() as ledger:
-            write_receipt(home.receipts, ledger, job.batch)
+            write_receipt(home, ledger, job.batch)
     return span, counts
 
 

@@ -7,9 +7,9 @@ from assets.palace import conversation_pages, drawer_embeddings
 from assets.running import Materialized, batch_of, run_stage, told
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.audit import audit
+from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.publish import publish_exports, publish_tables
 from palace_pipeline.stages.recipes import TABLES_RECIPE
-from palace_pipeline.store.receipts import write_receipt
 from palace_pipeline.trends import plots_as_markdown
 
 
@@ -64,6 +64,6 @@ def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> M
     with told(), home.writing():
         counts = publish_exports(home, batch_of(context))
         with home.ledger() as ledger:
-            write_receipt(home.receipts, ledger, batch_of(context))
+            write_receipt(home, ledger, batch_of(context))
         plots = plots_as_markdown(home.path)
     return dg.MaterializeResult(metadata={**counts, "trends": dg.MetadataValue.md(plots)})

@@ -20,6 +20,7 @@ from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.stages.missing import mark_missing
+from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.withheld import try_again
@@ -27,7 +28,7 @@ from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.ledger import LedgerTooNew
 from palace_pipeline.store.lock import HomeBusy
-from palace_pipeline.store.receipts import compose, failed_here, receipt_of, write_receipt
+from palace_pipeline.store.receipts import compose, failed_here, receipt_of
 
 TELLING = (HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew)
 """Errors whose own words are made for people."""
@@ -100,7 +101,7 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
 
         runner.refresh_stats(home, batch)
     with home.ledger() as ledger:
-        return write_receipt(home.receipts, ledger, batch), failures
+        return write_receipt(home, ledger, batch), failures
 
 
 def finish_purge(home: Home, batch: str) -> None:
@@ -158,7 +159,7 @@ def run_backfill(first: date, last: date, *, as_json: bool) -> int:
             except runner.RunFailed as error:
                 failures.append(f"days {span.first} to {span.last}: {error}")
         with home.ledger() as ledger:
-            receipt = write_receipt(home.receipts, ledger, batch)
+            receipt = write_receipt(home, ledger, batch)
     if as_json:
         out_json(receipt)
     else:

@@ -103,7 +103,7 @@ def drop_raw(ledger: Ledger, raw: Raw) -> None:
 
 def let_go(ledger: Ledger, key: Key) -> None:
     """Take all that a conversation was made of; what was built of it goes with the stages, which are due now."""
-    for table in ("element_records", "sightings", "secret_candidates"):
+    for table in ("element_records", "sightings", "secret_candidates", "withheld"):
         ledger.write(f"DELETE FROM {table} WHERE provider = ? AND conversation_id = ?", key)
     ledger.write(
         "UPDATE conversations SET status = 'purged', input = 'purged', messages = 0, message_index = ?, "

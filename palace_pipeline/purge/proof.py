@@ -23,7 +23,7 @@ from palace_pipeline.store.vault import Vault
 LEAST_BYTES = 6
 """Shorter patterns come by chance in compressed data; they are looked for in texts only."""
 _BLOCK = 8 << 20
-_PATHS = ("path", "root", "member", "place")
+_PATHS = ("path", "root", "member", "place", "name")
 """Columns of the ledger that name files of the user."""
 _SQLITE = b"SQLite format 3\0"
 
@@ -227,7 +227,7 @@ def _in_lexical(home: Home) -> Iterator[str]:
 
 def _keys_in_ledger(home: Home, keys: Collection[tuple[str, str]]) -> Iterator[str]:
     with closing(open_quietly(home.path / "ledger.sqlite")) as connection:
-        for table in ("conversations", "sightings", "element_records", "published", "secret_candidates"):
+        for table in ("conversations", "sightings", "element_records", "published", "secret_candidates", "withheld"):
             for key in keys:
                 sql = f"SELECT 1 FROM {table} WHERE provider = ? AND conversation_id = ? LIMIT 1"
                 if connection.execute(sql, key).fetchone():

@@ -172,6 +172,8 @@ def _mask_names(ledger: Ledger, known: Sequence[Forgotten], secret: bytes) -> No
     def clean(text: str) -> str:
         return masked(text, known, secret)
 
+    ledger.write("DELETE FROM shown_names")  # they are looked at again
+
     for row in ledger.rows("SELECT path FROM files"):
         path = str(row["path"])
         if clean(path) != path and not Path(path).exists():

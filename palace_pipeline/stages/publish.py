@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from sqlite3 import Row
 from typing import Any
 
 from palace_pipeline.planner import due
 from palace_pipeline.stages.common import Counts, Job, Key, day_of, gone, key_of, logged
+from palace_pipeline.stages.names import with_shown_names
 from palace_pipeline.store import stats, warehouse
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
@@ -24,8 +26,8 @@ def publish_tables(job: Job) -> Counts:
             home.path,
             changed=[(*key_of(row), day_of(row)) for row in work if not gone(row)],
             removed=[key_of(row) for row in work if gone(row)],
-            exports=export_rows(ledger),
-            skips=skip_rows(ledger),
+            exports=export_rows(home, ledger),
+            skips=skip_rows(home, ledger),
             pages=PagesOf(ledger),
             zone=home.settings.zone,
         )
@@ -46,8 +48,8 @@ def publish_exports(home: Home, batch: str) -> Counts:
         warehouse.publish(
             home.path,
             changed=[],
-            exports=export_rows(ledger),
-            skips=skip_rows(ledger),
+            exports=export_rows(home, ledger),
+            skips=skip_rows(home, ledger),
             pages=PagesOf(ledger),
             zone=home.settings.zone,
         )
@@ -89,19 +91,25 @@ class PagesOf(Mapping[Key, str]):
         return row["n"] if row else 0
 
 
-def export_rows(ledger: Ledger) -> list[dict[str, Any]]:
-    """Rows of the table `exports`."""
+def export_rows(home: Home, ledger: Ledger) -> list[dict[str, Any]]:
+    """Rows of the table `exports`; names of files as they may be shown."""
     rows = ledger.rows(
         "SELECT path, sha256, provider, format, first_seen_at, size, conversations, messages, skipped, status, reason "
         "FROM files ORDER BY path"
     )
-    return [dict(row) for row in rows]
+    return _shown(home, ledger, rows, ("path",))
 
 
-def skip_rows(ledger: Ledger) -> list[dict[str, Any]]:
-    """Rows of the table `skips`."""
+def skip_rows(home: Home, ledger: Ledger) -> list[dict[str, Any]]:
+    """Rows of the table `skips`; names of files as they may be shown."""
     rows = ledger.rows(
         "SELECT path, provider, place, reason, expected, unit, sum(count) AS count FROM skips "
         "GROUP BY path, provider, place, reason, expected, unit ORDER BY path, place, reason"
     )
-    return [{**dict(row), "expected": bool(row["expected"])} for row in rows]
+    return [{**row, "expected": bool(row["expected"])} for row in _shown(home, ledger, rows, ("path", "place"))]
+
+
+def _shown(home: Home, ledger: Ledger, rows: Iterable[Row], columns: Sequence[str]) -> list[dict[str, Any]]:
+    out = [dict(row) for row in rows]
+    with_shown_names(home, ledger, out, columns)
+    return out

@@ -31,7 +31,7 @@ def recipes_of(home: Home) -> Recipes:
     model = model_recipe(settings.embedding)
     return Recipes(
         merge=str(MERGE_RECIPE),
-        redaction=redaction_recipe(settings.redaction, home.key(), forgotten_in(home)),
+        redaction=redaction_of(home),
         chunks=f"{CHUNK_RECIPE}.{model}",
         rooms=f"{ROOMS_RECIPE}.{model}.{_filing(settings)}",
         pages=str(PAGE_RECIPE),
@@ -39,6 +39,11 @@ def recipes_of(home: Home) -> Recipes:
         # The local_* columns are in the display zone.
         tables=f"{TABLES_RECIPE}.{settings.zone}",
     )
+
+
+def redaction_of(home: Home) -> str:
+    """Version of all that decides what is masked in a home: rules, settings, and what was purged."""
+    return redaction_recipe(home.settings.redaction, home.key(), forgotten_in(home))
 
 
 def forgotten_in(home: Home) -> tuple[Forgotten, ...]:

@@ -21,7 +21,7 @@ from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.quiet import open_quietly, state_of
 
 Key = tuple[str, str]
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -118,6 +118,9 @@ CREATE TABLE IF NOT EXISTS withheld (
   places TEXT NOT NULL, PRIMARY KEY (provider, conversation_id)
 ) WITHOUT ROWID;
 
+-- How names of files are shown (null: as they are), by the rules of redaction they were looked at with.
+CREATE TABLE IF NOT EXISTS shown_names (name TEXT PRIMARY KEY, recipe TEXT NOT NULL, shown TEXT) WITHOUT ROWID;
+
 -- Days that lost a conversation to another day: their partitions have to be shown anew.
 CREATE TABLE IF NOT EXISTS left_days (day TEXT PRIMARY KEY) WITHOUT ROWID;
 
@@ -140,6 +143,10 @@ _UPGRADES = {
         "CREATE TABLE IF NOT EXISTS withheld (provider TEXT NOT NULL, conversation_id TEXT NOT NULL, "
         "made_from TEXT NOT NULL, attempts INTEGER NOT NULL, places TEXT NOT NULL, "
         "PRIMARY KEY (provider, conversation_id)) WITHOUT ROWID",
+    ),
+    5: (
+        "CREATE TABLE IF NOT EXISTS shown_names (name TEXT PRIMARY KEY, recipe TEXT NOT NULL, shown TEXT) "
+        "WITHOUT ROWID",
     ),
 }
 """From a version to the next one. What a table does not know yet is null until its file is read again."""

@@ -61,10 +61,9 @@ def compose(ledger: Ledger, batch: str) -> dict[str, Any]:
     return receipt
 
 
-def write_receipt(folder: Path, ledger: Ledger, batch: str) -> dict[str, Any]:
-    """Write (or bring up to date) the receipt of a batch; returns it."""
-    receipt = compose(ledger, batch)
-    write_bytes(folder / f"{batch}.json", orjson.dumps(receipt, option=orjson.OPT_INDENT_2))
+def keep_receipt(folder: Path, receipt: dict[str, Any]) -> dict[str, Any]:
+    """Write a receipt in the place of the last one of its batch; returns it."""
+    write_bytes(folder / f"{receipt['batch']}.json", orjson.dumps(receipt, option=orjson.OPT_INDENT_2))
     return receipt
 
 
