@@ -373,7 +373,7 @@ def merged(spans: Sequence[Span]) -> list[Span]:
 # --- the texts of a conversation --------------------------------------------------------------------------------------
 
 _HEAD = ("title", "account", "project", "model", "source_file")
-_OF_MESSAGE = ("text", "speaker", "model", "tool_name")
+_OF_MESSAGE = ("text", "speaker", "model", "tool_name", "hidden_reason")
 _OF_ATTACHMENT = ("name", "type", "text")
 _OF_CITATION = ("url", "title")
 
