@@ -12,13 +12,12 @@ from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Literal
 
-from palace_pipeline.exports.agent_log import Record, count_unknown, records
+from palace_pipeline.exports.agent_log import Record, count_unknown, records, side_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.codex_rows import Transcript, path_file
 from palace_pipeline.exports.ids import derive_conversation_id
 from palace_pipeline.exports.json_values import list_of, name_of, text_of
-from palace_pipeline.exports.streams import MemberError
-from palace_pipeline.exports.text import json_lines, parse_json
+from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant
 from palace_pipeline.model import Attachment, Conversation
 
@@ -58,6 +57,7 @@ _QUIET_TURN_ITEMS = frozenset(
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _ENDINGS = re.compile(r"(?:\.jsonl|\.zst|\.gz)+$", re.IGNORECASE)
 _INDEX_PLACES = [f"{'../' * up}session_index.jsonl" for up in (4, 3, 2, 1, 0)]
+_INDEX_LINE = 64 * 1024
 _OWN_TURN_AFTER, _NO_COPY_AFTER = timedelta(milliseconds=250), timedelta(seconds=60)
 
 
@@ -321,19 +321,15 @@ def _id(session: _Session, stem: str) -> str | None:
 def _indexed_title(member: Member, conversation_id: str) -> str | None:
     """The session's last name in `session_index.jsonl`, which lies beside the `sessions` folder."""
     wanted = conversation_id.encode("utf-8", "replace")
-    for place in _INDEX_PLACES:
-        index = member.near(place)
-        if index is None:
-            continue
-        title: str | None = None
-        try:
-            with index.open() as stream:
-                for _, line in json_lines(stream):
-                    if wanted in line:
-                        title = _title_in(line, conversation_id) or title
-        except MemberError:
-            return None  # a title is not worth a skip: the index is read for every session
-        return title
+    place = next((place for place in _INDEX_PLACES if member.near(place) is not None), None)
+    index = side_file(member, place) if place is not None and wanted else b""
+    # It has a line for every session and is asked by every session: only the lines that name this one are looked at.
+    end = len(index)
+    while (at := index.rfind(wanted, 0, end)) >= 0:
+        end = index.rfind(b"\n", 0, at) + 1
+        line, _, _ = index[end : at + _INDEX_LINE].partition(b"\n")
+        if title := _title_in(line.removeprefix(b"\xef\xbb\xbf").strip(b"\0 \t\r"), conversation_id):
+            return title
     return None
 
 

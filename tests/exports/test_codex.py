@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from palace_pipeline.exports import codex
 from palace_pipeline.exports.base import Head
 from palace_pipeline.exports.codex import READER
 from palace_pipeline.exports.codex_text import split_user_text
@@ -378,6 +379,16 @@ def test_titles_come_from_the_index_beside_the_sessions(path, index):
     entries = [{"id": CHILD, "thread_name": ID}, {"id": ID, "thread_name": "Old"}, {"id": ID, "thread_name": "潮汐"}]
     files = {index: lines(*entries, b"damaged " + ID.encode())}
     assert one(header(), asks(1, "A"), path=path, files=files).title == "潮汐"
+
+
+def test_of_the_index_only_the_lines_of_the_session_are_parsed(monkeypatch):
+    others = [{"id": f"{number:08}-0000-4000-8000-000000000000", "thread_name": "x"} for number in range(300)]
+    files = {"session_index.jsonl": lines(*others, {"id": ID, "thread_name": "Mine"}, *others)}
+    parsed: list[bytes] = []
+    title_in = codex._title_in
+    monkeypatch.setattr(codex, "_title_in", lambda line, id: parsed.append(line) or title_in(line, id))
+    assert one(header(), asks(1, "A"), path=f"rollout-{ID}.jsonl", files=files).title == "Mine"
+    assert len(parsed) == 1
 
 
 def test_rollouts_before_the_envelope():
