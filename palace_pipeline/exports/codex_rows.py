@@ -76,6 +76,7 @@ class Transcript:
         """A message of the user, the model, or the program (roles developer and system)."""
         texts: list[str] = []
         files: list[Attachment] = []
+        _count_odd(content, self.report)
         for block in _blocks(content):
             kind = str(block.get("type", "")).lower()
             if kind in _TEXT_BLOCKS:
@@ -315,6 +316,22 @@ def _without_blanks(text: str) -> str | bytes:
 
 def _close(first: datetime | None, second: datetime | None) -> bool:
     return first is None or second is None or abs(first - second) <= _TWIN_WITHIN
+
+
+def _count_odd(content: object, report: Report) -> None:
+    """Count content that is none: no text, no list of texts and blocks, or a text block without a text."""
+    blocks = content if isinstance(content, list) else [content]
+    odd = sum(
+        not isinstance(block, str | None)
+        and (
+            not isinstance(block, dict)
+            or not isinstance(content, list)
+            or (str(block.get("type", "")).lower() in _TEXT_BLOCKS and not isinstance(block.get("text"), str | None))
+        )
+        for block in blocks
+    )
+    if odd:
+        report.skip("content of an unknown shape", expected=False, count=odd)
 
 
 def _blocks(content: object) -> Iterator[Record]:

@@ -169,7 +169,7 @@ def _in_order(entries: list[tuple[int, Json]]) -> list[tuple[int, Json]]:
 def _rows(entry: Json, place: str, report: Report) -> list[Message]:
     """Question, then what was planned and searched, then the answer."""
     question = next((text for key in _QUESTIONS if (text := text_of(entry.get(key))).strip()), "")
-    answer = _answer(entry, report)
+    answer = _answer(entry, place, report)
     if any(not isinstance(entry.get(key), str | None) for key in _QUESTIONS):
         report.skip("question that is no text", place, expected=False)
     created = next((entry[key] for key in _TIMES if entry.get(key) is not None), None)
@@ -221,7 +221,7 @@ def exchange(
     return rows
 
 
-def _answer(entry: Json, report: Report) -> Answer:
+def _answer(entry: Json, place: str, report: Report) -> Answer:
     """From the blocks of the web page, else from `answer` (older) or `text` (older still)."""
     found = read_blocks(blocks, report) if isinstance(blocks := entry.get("blocks"), list) else Answer()
     for key in ("answer", "text"):
@@ -231,6 +231,8 @@ def _answer(entry: Json, report: Report) -> Answer:
             older.searches = found.searches or older.searches
             older.thoughts, older.pictures = found.thoughts, found.pictures
             found = older
+    if not found.text.strip() and any(not isinstance(entry.get(key), str | None) for key in ("answer", "text")):
+        report.skip("answer that is no text", place, expected=False)
     known = {citation.url for citation in found.citations}
     more = citations_of(entry.get("sources"), entry.get("web_results"), entry.get("citations"))
     found.citations += [citation for citation in more if citation.url not in known]

@@ -148,7 +148,7 @@ def _ill_formed_row(m: Message) -> str | None:
     return None
 
 
-UNKNOWN_NAME = re.compile(r"[\w .:/@+<>-]{1,80}(?:\((?:odd|not a) name\))?|\(odd name\)")
+UNKNOWN_NAME = re.compile(r"[\w .:/@$+<>-]{1,80}(?:\((?:odd|not a) name\))?|\(odd name\)")
 
 
 def problems(mutant: Mutant, before: Reading, after: Reading, source: str) -> list[str]:
@@ -261,7 +261,7 @@ def _zip_parts(data: bytes) -> Iterator[str]:
             for entry in archive.infolist():
                 yield entry.filename
                 yield source_text(_as_far_as_it_goes(archive, entry))
-    except (zipfile.BadZipFile, ValueError, OSError):
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
         return
 
 
