@@ -17,7 +17,7 @@ from palace_pipeline.exports.attachments import base_name
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.detect import completed
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import count_of, dict_of, dicts_of, name_of, text_of
+from palace_pipeline.exports.json_values import count_of, dict_of, dicts_of, id_of, name_of, text_of
 from palace_pipeline.exports.plaintext import stem
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.text import parse_json
@@ -104,7 +104,7 @@ def _is_message(value: Any) -> bool:
 def _conversation(head: dict[str, Any], messages: list[Message], member: Member) -> Conversation:
     guild, channel = dict_of(head.get("guild")), dict_of(head.get("channel"))
     name, guild_name = name_of(channel.get("name")), name_of(guild.get("name"))
-    channel_id = _id(channel.get("id")) or derive_conversation_id("discord", name or stem(member.path), messages)
+    channel_id = id_of(channel.get("id")) or derive_conversation_id("discord", name or stem(member.path), messages)
     derive_ids(messages)
     private = str(channel.get("type")).startswith("Direct") or guild.get("id") in ("0", 0)
     return Conversation(
@@ -117,11 +117,6 @@ def _conversation(head: dict[str, Any], messages: list[Message], member: Member)
     )
 
 
-def _id(value: Any) -> str:
-    """An id as text; Discord's have 64 bits, and careless tools write them as numbers."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(value).strip()
-
-
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
@@ -129,7 +124,7 @@ def _message(record: Any, place: str, notices: Counter[str], report: Report) -> 
     if not isinstance(record, dict):
         report.skip("null in place of a message" if record is None else "not a message", place, expected=record is None)
         return None
-    kind = _id(record.get("type")) or "Default"
+    kind = id_of(record.get("type")) or "Default"
     if kind in _NOTICES:
         notices[f"notice of Discord ({kind})"] += 1
         return None
@@ -157,14 +152,14 @@ def _said(record: dict[str, Any]) -> Message:
         text = "\n\n".join(part for part in parts if part)
         files += _files(forwarded)
     return Message(
-        _id(record.get("id")),
+        id_of(record.get("id")),
         "bot" if bot else "user",
         text,
         kind="text" if text else _kind(files),
         created_at=created,
         local_time=None if created else parse_naive(record.get("timestamp")),
         parent_id=_replies_to(record["reference"]) if record.get("reference") else None,
-        speaker=name_of(author.get("nickname")) or name_of(author.get("name")) or _id(author.get("id")) or None,
+        speaker=name_of(author.get("nickname")) or name_of(author.get("name")) or id_of(author.get("id")) or None,
         edited_at=parse_instant(record.get("timestampEdited")),
         citations=list({citation.url: citation for citation in citations}.values()) if citations else citations,
         attachment=files,
@@ -174,7 +169,7 @@ def _said(record: dict[str, Any]) -> Message:
 def _replies_to(value: Any) -> str | None:
     """The message that is answered; a forwarded one is none."""
     reference = dict_of(value)
-    return None if reference.get("type") == "Forward" else _id(reference.get("messageId")) or None
+    return None if reference.get("type") == "Forward" else id_of(reference.get("messageId")) or None
 
 
 def _text(holder: dict[str, Any], record: dict[str, Any], citations: list[Citation], *, bot: bool) -> str:
@@ -196,7 +191,7 @@ def _plain(text: str, record: dict[str, Any]) -> str:
     if "<" not in text:
         return text
     names = {
-        _id(user.get("id")): name_of(user.get("nickname")) or name_of(user.get("name"))
+        id_of(user.get("id")): name_of(user.get("nickname")) or name_of(user.get("name"))
         for user in dicts_of(record.get("mentions"))
     }
     return _EMOJI.sub(r"\1", _MENTION.sub(lambda match: "@" + (names.get(match[1]) or match[1]), text))

@@ -15,7 +15,7 @@ from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.attachments import kind_of_files, url_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import arguments_text, name_of, text_of
+from palace_pipeline.exports.json_values import arguments_text, id_of, name_of, text_of
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.text import parse_json
 from palace_pipeline.exports.times import parse_instant, parse_naive
@@ -60,7 +60,7 @@ class LeChat:
             if not isinstance(value, dict):
                 report.skip("not a message", place, expected=value is None)
                 continue
-            chat = _id(value.get("chatId"))
+            chat = id_of(value.get("chatId"))
             time = parse_instant(value.get("createdAt"))
             if rows := _rows(value, chat, time, member, place, report):
                 _one_version(latest, chat, value, rows)
@@ -84,15 +84,11 @@ def _is_message(item: Any) -> bool:
     )
 
 
-def _id(value: Any) -> str:
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-
-
 def _one_version(
     latest: dict[tuple[str, str], tuple[int, list[Message]]], chat: str, value: Json, rows: list[Message]
 ) -> None:
     """Of a message that comes in several versions the last one is what the person sees."""
-    id = _id(value.get("id"))
+    id = id_of(value.get("id"))
     if not id:
         return
     version = number if isinstance(number := value.get("version"), int) else 0
@@ -120,7 +116,7 @@ def _conversation(chat: str, messages: list[tuple[datetime | None, list[Message]
 
 def _rows(value: Json, chat: str, time: datetime | None, member: Member, place: str, report: Report) -> list[Message]:
     """Thinking and tools as they came, then what was said; empty if the message says nothing."""
-    id, role = _id(value.get("id")), value.get("role")
+    id, role = id_of(value.get("id")), value.get("role")
     known = _ROLES.get(role.casefold()) if isinstance(role, str) else None
     base = Message(
         id,

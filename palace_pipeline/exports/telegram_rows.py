@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from palace_pipeline.exports.base import Report
-from palace_pipeline.exports.json_values import count_of, name_of, text_of
+from palace_pipeline.exports.json_values import count_of, id_of, name_of, text_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Citation, Kind, Message
 
@@ -66,22 +66,18 @@ def as_message(record: dict[str, Any], bot: str | None, report: Report) -> Messa
     created = parse_instant(record.get("date_unixtime"))
     speaker_id = name_of(record.get("from_id"))
     return Message(
-        _id(record.get("id")),
+        id_of(record.get("id")),
         "bot" if bot is not None and speaker_id == bot else "user",
         text,
         kind="text" if text else kind,
         created_at=created or parse_instant(record.get("date")),
         local_time=None if created else parse_naive(record.get("date")),
-        parent_id=_id(record["reply_to_message_id"]) or None if "reply_to_message_id" in record else None,
+        parent_id=id_of(record["reply_to_message_id"]) or None if "reply_to_message_id" in record else None,
         speaker=name_of(record.get("from")) or name_of(record.get("author")) or speaker_id,
         edited_at=parse_instant(record["edited_unixtime"]) if "edited_unixtime" in record else None,
         citations=list({citation.url: citation for citation in citations}.values()) if citations else citations,
         attachment=files,
     )
-
-
-def _id(value: Any) -> str:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(value).strip()
 
 
 def _text(value: Any, citations: list[Citation], report: Report) -> str:
