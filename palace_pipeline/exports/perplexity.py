@@ -231,7 +231,9 @@ def _answer(entry: Json, place: str, report: Report) -> Answer:
             older.searches = found.searches or older.searches
             older.thoughts, older.pictures = found.thoughts, found.pictures
             found = older
-    if not found.text.strip() and any(not isinstance(entry.get(key), str | None) for key in ("answer", "text")):
+    if not found.text.strip() and any(
+        not isinstance(entry.get(key), kind | None) for key, kind in (("answer", str), ("text", str), ("blocks", list))
+    ):
         report.skip("answer that is no text", place, expected=False)
     known = {citation.url for citation in found.citations}
     more = citations_of(entry.get("sources"), entry.get("web_results"), entry.get("citations"))

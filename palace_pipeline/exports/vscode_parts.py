@@ -73,7 +73,10 @@ class Answer:
         if kind != "thinking":
             self.thinking = None
         if kind in _MARKDOWN:
-            self._add_text(_value(part))
+            text = _value(part)
+            if not text and part.get("value"):
+                self.report.skip("part of an answer that is no text", expected=False)
+            self._add_text(text)
         elif kind == "inlineReference":
             self._add_text(reference_text(part))
         elif kind == "thinking":

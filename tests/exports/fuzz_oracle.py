@@ -192,6 +192,8 @@ def silently_lost(mutant: Mutant, before: Reading, after: Reading, was: str, now
     """
     if not mutant.how.startswith(("retype", "nest", "huge", "element as")) or says_more(before, after):
         return []
+    if "(NoneType)" in mutant.how:
+        return []  # what was not there before may well come first
     left = "\n".join(text for m in after.rows for text in (m.text, *(file.text or "" for file in m.attachment)))
     gone = {m.text for m in before.rows if m.visible and m.text.strip() and m.text not in left}
     return ["silently lost"] if any(now.count(text) >= was.count(text) > 0 for text in gone) else []
