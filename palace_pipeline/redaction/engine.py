@@ -22,7 +22,7 @@ from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.redaction.rules import ALNUM, Rule, body_of, in_context, load_rules, match, starts_here
 from palace_pipeline.redaction.scanning import Program, Runs
 from palace_pipeline.redaction.telling import Telling
-from palace_pipeline.redaction.tokens import GUESSED, unknown_token
+from palace_pipeline.redaction.tokens import GUESSED, Said, unknown_token
 from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
 from palace_pipeline.redaction.view import View
 from palace_pipeline.redaction.views import decoded_base64, flat, views_of
@@ -154,12 +154,14 @@ class RuleEngine:
         claims: dict[str, Claim] = {}
         for _, hits in scanned:
             for hit in hits:
-                if hit.layer != "known" and worth_remembering(hit.value):
-                    claims.setdefault(hit.value, Claim(hit.value, hit.kind, hit.rule, hit.whole))
-                    tail = hit.value[hit.prefix :].lstrip("-_.")
-                    if hit.prefix and len(tail) >= 12 and not hit.whole:
-                        claims.setdefault(tail, Claim(tail, hit.kind, hit.rule))
-        memory = Memory(claims.values())
+                if hit.value in claims or hit.layer == "known" or not worth_remembering(hit.value):
+                    continue
+                claims[hit.value] = Claim(hit.value, hit.kind, hit.rule, hit.whole)
+                tail = hit.value[hit.prefix :].lstrip("-_.")
+                # a longer tail is found by the pieces of the whole
+                if hit.prefix and 12 <= len(tail) < max(16, 0.6 * len(hit.value)) and not hit.whole:
+                    claims.setdefault(tail, Claim(tail, hit.kind, hit.rule))
+        memory = Memory(claims.values()) if claims else None
         if memory:
             for readings, hits in scanned:
                 for reading in readings:
@@ -182,7 +184,7 @@ class RuleEngine:
         readings.append(reading)
         text, data = reading.text, reading.data
         work.spend(8 * len(text))
-        own = list(self._plain(text, data, work))
+        own = list(self._plain(text, data, work, reading.joints))
         blobs = [] if depth >= MAX_DEPTH else list(self._runs(text, data, work, own))
         for hit in own:
             placed = reading.place(hit)
@@ -206,7 +208,7 @@ class RuleEngine:
 
     # --- one text, as it stands
 
-    def _plain(self, text: str, data: bytes, work: Work) -> Iterator[Hit]:
+    def _plain(self, text: str, data: bytes, work: Work, joints: bool) -> Iterator[Hit]:
         yield from self._anchored(text, data, work)
         for found in names.assigned(data):
             yield _named(text, found)
@@ -215,7 +217,7 @@ class RuleEngine:
             yield _named(text, found)
         for held in self._telling.find(text, data, words):
             yield _held(text, held)
-        for found in pii.personal(text, data):
+        for found in () if joints else pii.personal(text, data):  # numbers of two lines are two numbers
             yield _personal(text, found)
         for index, pattern in enumerate(self._private):
             yield from _private(text, pattern, index)
@@ -266,6 +268,7 @@ class RuleEngine:
     def _runs(self, text: str, data: bytes, work: Work, own: list[Hit]) -> Iterator[tuple[int, int, str]]:
         """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
         known = {hit.start: hit.end for hit in own}
+        said = Said(text, data)
         for start, end in _RUN.spans(data):
             if data[end : end + 1] == b"=":  # padding of base64
                 end += 2 if data[end + 1 : end + 2] == b"=" else 1
@@ -280,7 +283,7 @@ class RuleEngine:
                         prefix = found[0].rfind(b"_") + 1 or found[0].rfind(b"-") + 1
                         value = text[edge : found.end()]
                         own.append(Hit(edge, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
-                token = unknown_token(text, data, edge, end) if end - edge >= 20 else None
+                token = unknown_token(data, edge, end, said) if end - edge >= 20 else None
                 if token is not None and known.get(token.start, 0) < token.end:
                     value = text[token.start : token.end]
                     hit = Hit(token.start, token.end, "token", token.rule, "rule", 0.6, value, prefix=token.prefix)

@@ -106,7 +106,9 @@ class Memory:
                 if start < done.get(index, 0):
                     continue
                 value, claim = self._values[index]
-                low, high = _grow(data, start, value, offset, len(self._keys[key]))
+                low, high = start - offset, start - offset + len(value)
+                if low < 0 or not data.startswith(value, low):
+                    low, high = _grow(data, start, value, offset, len(self._keys[key]))
                 spend(high - low)
                 done[index] = high
                 if self._good(text, data, low, high, value, claim):
@@ -166,10 +168,13 @@ def _glued(data: bytes, place: int, inner: int) -> bool:
     return 0 <= place < len(data) and data[place] in _ALNUM and inner in _ALNUM
 
 
+_ONE_FORM = re.compile(r"[A-Za-z0-9_.~-]*[A-Za-z_][A-Za-z0-9_.~-]*")
+
+
 def _forms(value: str) -> Iterator[str]:
     """A value as it may be repeated: as it is, percent-encoded or decoded, JSON-escaped, its digits alone."""
     yield value
-    if len(value) > 2048:
+    if len(value) > 2048 or _ONE_FORM.fullmatch(value):
         return
     if "%" in value:
         yield urllib.parse.unquote(value)

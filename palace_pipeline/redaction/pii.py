@@ -63,6 +63,20 @@ def email_at(data: bytes, at: int) -> Personal | None:
     return Personal(start, domain.end(), "email")
 
 
+_AT_WORD = Program(
+    rb"(?i)[a-z0-9](?:[a-z0-9._%+\-]| ?[\[({<] ?dot ?[\])}>] ?){0,63} ?(?:[\[({<] ?at ?[\])}>]) ?(?:[a-z0-9\-]+(?: ?[\[({<] ?dot ?[\])}>] ?| ?\. ?| dot ))"
+    rb"{1,4}[a-z]{2,24}|[a-z0-9._%+\-]{2,64} at (?:[a-z0-9\-]{1,63} dot ){1,3}[a-z]{2,12}"
+)
+
+
+def spelled_emails(data: bytes) -> Iterator[Personal]:
+    """Addresses with `(at)` and `(dot)`, and `name at host dot com`."""
+    for spans in _AT_WORD.spans(data):
+        start, end = spans[0]
+        if (not start or not data[start - 1 : start].isalnum()) and not data[end : end + 1].isalnum():
+            yield Personal(start, end, "email", sure=False)
+
+
 # --- runs of digits ---------------------------------------------------------------------------------------------------
 
 _RUN = Program(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
@@ -77,7 +91,7 @@ _DATE = re.compile(
 )
 _GLUE_BEFORE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.$@&#%")
 _GLUE_AFTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@%")
-_CARD = re.compile(rb"\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19}")
+_CARD = re.compile(rb"\d{4}([ .\x80-]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19}")
 _NO_PHONE = re.compile(rb"\d+\.\d+|\d{13,}|\d{1,6}|(?:19|20)\d\d ?[-/] ?(?:19|20)\d\d")
 _US = re.compile(rb"(?:\+?1[ .\-]?)?(?:\(([2-9]\d{2})\)[ .\-]?|([2-9]\d{2})([ .\-]))([2-9]\d{2})[ .\-](\d{4})")
 _SSN = re.compile(rb"(\d{3})([ \-])(\d{2})\2(\d{4})")
@@ -326,9 +340,12 @@ def _public(address: str) -> bool:
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
+_IN_BASE58 = re.compile(f"[{_BASE58}]+").fullmatch
+
+
 def base58_check(text: str) -> str | None:
     """The kind of a Base58Check string with a right checksum: an address or a private key (WIF); else None."""
-    if not 26 <= len(text) <= 52 or text[0] not in "13KL5T9c" or any(c not in _BASE58 for c in text):
+    if not 26 <= len(text) <= 52 or text[0] not in "13KL5T9c" or not _IN_BASE58(text):
         return None
     number = 0
     for char in text:
@@ -350,6 +367,8 @@ _ANY = Program(
 
 def personal(text: str, data: bytes) -> Iterator[Personal]:
     """Everything but e-mail (which is found by its `@`); one cheap look decides whether there can be anything."""
+    if b"at" in data or b"AT" in data:
+        yield from spelled_emails(data)
     if not _ANY.found(data):
         return
     yield from numbers(text, data)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.view import Builder, View
 
-_BEGINNING = (
+SPELLED_SIGN = (
     rb"(?:[!-~] ){12}|(?:['\"][!-~]['\"], ?){8}|(?:\d{2,3}, ?){12}|(?:0x[0-9a-fA-F]{2}[, ]{1,2}){8}"
     rb"|(?:[0-9a-fA-F]{2}[ :]){12}|(?:[A-Za-z0-9_+/\-]{4} ){4}|(?:[0-9a-fA-F]{4} ){6}"
+    rb"|[0-9a-fA-F]{4,8}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,4}[ \t]{1,2}){4}"
 )
 """What a spelled text begins like."""
-_SIGN = Program(_BEGINNING + rb"|[0-9a-fA-F]{4,8}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,4}[ \t]{1,2}){4}")
+_SIGN = Program(SPELLED_SIGN)
 LEAST = 16
 
 

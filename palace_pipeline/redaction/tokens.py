@@ -7,6 +7,7 @@ ids, `sk_` and `pat_` credentials), how random the rest is, and what is said aro
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from palace_pipeline.redaction.verdicts import is_hex, is_placeholder, is_uuid, looks_random, pair_share, word_share
@@ -21,6 +22,8 @@ _PREFIXED = re.compile(
 )
 _PLAIN = re.compile(rb"(?:[A-Za-z]+|\d+)?(?:[_\-/+]+(?:[A-Za-z]+|\d+)?)*\Z")
 """Words and numbers with signs between them: nothing that a generator makes."""
+_ID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z|[0-9a-f]+\Z|[0-9A-F]+\Z")
+_DIGEST_SIZES = (32, 40, 48, 64)
 _BASE64_REST = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 _VOWEL = re.compile("[aeiou]", re.I)
@@ -46,27 +49,29 @@ class Token:
     prefix: int = 0
 
 
-def unknown_token(text: str, data: bytes, start: int, end: int) -> Token | None:
-    """The token in the unbroken run data[start:end] (letters, digits, `+/_-`), or None."""
+def unknown_token(data: bytes, start: int, end: int, said: Said) -> Token | None:
+    """The token in the unbroken run data[start:end] (letters, digits, `+/_-`), or None; `said` of the same text."""
     if _PLAIN.match(data, start, end):
         return None
+    if _ID.match(data, start, end):
+        return _claimed(data, start, end, said) if end - start in _DIGEST_SIZES else None
     run = data[start:end]
     if not _could_be(run):
         return None
     before = data[start - 1] if start else 32
     found = _PREFIXED.match(run) if before not in b"/=+." or _after_scheme(data, start) else None
     if found is not None:
-        token = _prefixed(text, data, start, found)
+        token = _prefixed(data, start, found, said)
         if token is not None:
             return token
     glued = _GLUED.match(data, start, end)
     if glued and looks_random(glued["body"].decode()):
         return Token(start, end, "prefixed-token", glued.start("body") - start)
     if before in b".:|~/" or data[end : end + 1] in (b".", b":", b"|", b"~"):
-        token = _composite(text, data, start, end)
+        token = _composite(data, start, end, said)
         if token is not None:
             return token
-    return _claimed(text, data, start, end)
+    return _claimed(data, start, end, said)
 
 
 _DIGITS = b"0123456789"
@@ -110,7 +115,7 @@ def _odd(prefix: str) -> bool:
     return len(letters) < len(prefix) or prefix.isupper() or not _VOWEL.search(letters) or pair_share(letters) < 0.5
 
 
-def _prefixed(text: str, data: bytes, start: int, found: re.Match[bytes]) -> Token | None:
+def _prefixed(data: bytes, start: int, found: re.Match[bytes], said: Said) -> Token | None:
     run = found[0].decode()
     cut = 0
     while True:
@@ -122,7 +127,7 @@ def _prefixed(text: str, data: bytes, start: int, found: re.Match[bytes]) -> Tok
         if not words or any(w in _ID_WORDS or w in _PUBLIC_WORDS for w in words):
             return None
         marked = any(w in _TOKEN_WORDS for w in words)
-        if _fits(text, data, start, start + len(run), prefix, run[cut - 1], body, marked):
+        if _fits(said, start, start + len(run), prefix, run[cut - 1], body, marked):
             break
     if is_placeholder(body):
         return None
@@ -133,7 +138,7 @@ def _prefixed(text: str, data: bytes, start: int, found: re.Match[bytes]) -> Tok
     return Token(start, stop, "prefixed-token", cut)
 
 
-def _fits(text: str, data: bytes, start: int, end: int, prefix: str, joint: str, body: str, marked: bool) -> bool:
+def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, marked: bool) -> bool:
     size = len(body)
     plain = re.sub(r"[-_+/]", "", body)
     if word_share(body) > 0.25 or len(plain) < 0.85 * size or (joint == "-" and ("+" in body or "/" in body)):
@@ -149,21 +154,21 @@ def _fits(text: str, data: bytes, start: int, end: int, prefix: str, joint: str,
     ):
         if marked:
             return size >= 20
-        return size >= 24 and plain == body and ((_odd(prefix) and size >= 26) or said(text, data, start, end))
+        return size >= 24 and plain == body and ((_odd(prefix) and size >= 26) or said.credential(start, end))
     if not mixed(plain):
         return False
     if marked:
         return size >= 20
-    return size >= 28 or said(text, data, start, end)
+    return size >= 28 or said.credential(start, end)
 
 
-def _composite(text: str, data: bytes, start: int, end: int) -> Token | None:
+def _composite(data: bytes, start: int, end: int, said: Said) -> Token | None:
     """`name.random`, `id:random`: several parts, the last of them long and random. The whole is masked."""
     body = data[start:end].rstrip(b"=")
     if len(body) < 40:
         return None
     plain = body.decode()
-    if not (mixed(plain.replace("/", "").replace("+", "")) or (is_hex(plain) and said(text, data, start, end))):
+    if not (mixed(plain.replace("/", "").replace("+", "")) or (is_hex(plain) and said.credential(start, end))):
         return None
     low = max(0, start - 120)
     head = _HEAD.search(data, low, start)
@@ -175,36 +180,59 @@ def _composite(text: str, data: bytes, start: int, end: int) -> Token | None:
         ("http", "file", "h1:", "data:")
     ):
         return None
-    if "/" in front and not said(text, data, head.start(), end):
+    if "/" in front and not said.credential(head.start(), end):
         return None
-    if any(kind == _OTHER for kind, _ in _SAID.find(data[low:start])):
+    if said.otherwise(low, start):
         return None
     stop = end + len(data[end : end + 2]) - len(data[end : end + 2].lstrip(b"="))
     return Token(head.start(), stop, "compound-token", len(front))
 
 
-def said(text: str, data: bytes, start: int, end: int, weakly: bool = False) -> bool:
-    """Do the words on the line of data[start:end] (or the line before it) call it a credential, and nothing else?"""
-    low = max(0, start - _LINE)
-    line = data.rfind(b"\n", low, start)
-    if line > low and not data[line + 1 : start].strip(b" \t\"'`>*-|"):
-        line = data.rfind(b"\n", low, line)
-    low = max(low, line + 1)
-    stop = data.find(b"\n", end, end + _LINE // 2)
-    high = stop if stop >= 0 else min(len(data), end + _LINE // 2)
-    telling = False
-    for kind, at in _SAID.find(data[low:high]):
-        if kind == _OTHER:
-            if low + at < end + 24:
-                return False
-        elif kind == _TOKEN or weakly:
-            telling = telling or not start <= low + at < end
-    if telling:
-        return True
-    return b"\x80" in data[low:high] and _SAID_ELSEWHERE.search(text, low, high) is not None
+class Said:
+    """Where a text speaks of credentials, and where of other things; looked for at the first question."""
+
+    __slots__ = ("_data", "_marks", "_places", "_text")
+
+    def __init__(self, text: str, data: bytes) -> None:
+        self._text, self._data = text, data
+        self._marks: list[tuple[int, int]] | None = None
+        self._places: list[int] = []
+
+    def _between(self, low: int, high: int) -> list[tuple[int, int]]:
+        if self._marks is None:
+            self._marks = sorted((at, kind) for kind, at in _SAID.find(self._data))
+            self._places = [at for at, _ in self._marks]
+        if not self._marks:
+            return []
+        return self._marks[bisect_left(self._places, low) : bisect_left(self._places, high)]
+
+    def otherwise(self, low: int, high: int) -> bool:
+        """Is something other than a credential spoken of between these places?"""
+        return any(kind == _OTHER for _, kind in self._between(low, high))
+
+    def credential(self, start: int, end: int, weakly: bool = False) -> bool:
+        """Do the words on the line of data[start:end] (or the line before it) call it a credential, and nothing else?"""
+        data = self._data
+        low = max(0, start - _LINE)
+        line = data.rfind(b"\n", low, start)
+        if line > low and not data[line + 1 : start].strip(b" \t\"'`>*-|"):
+            line = data.rfind(b"\n", low, line)
+        low = max(low, line + 1)
+        stop = data.find(b"\n", end, end + _LINE // 2)
+        high = stop if stop >= 0 else min(len(data), end + _LINE // 2)
+        telling = False
+        for at, kind in self._between(low, high):
+            if kind == _OTHER:
+                if at < end + 24:
+                    return False
+            elif kind == _TOKEN or weakly:
+                telling = telling or not start <= at < end
+        if telling:
+            return True
+        return b"\x80" in data[low:high] and _SAID_ELSEWHERE.search(self._text, low, high) is not None
 
 
-def _claimed(text: str, data: bytes, start: int, end: int) -> Token | None:
+def _claimed(data: bytes, start: int, end: int, said: Said) -> Token | None:
     """A random run without a prefix: only when the line says what it is."""
     while end > start and data[end - 1] in b"-_/+":
         end -= 1
@@ -216,11 +244,11 @@ def _claimed(text: str, data: bytes, start: int, end: int) -> Token | None:
         return None
     if is_hex(run):
         strong = False
-        if size not in (32, 40, 48, 64) or not said(text, data, start, end):
+        if size not in _DIGEST_SIZES or not said.credential(start, end):
             return None
     else:
         strong = mixed(run.replace("/", "").replace("+", ""))
-        if (not strong and not looks_random(run, 20)) or not said(text, data, start, end, weakly=strong):
+        if (not strong and not looks_random(run, 20)) or not said.credential(start, end, weakly=strong):
             return None
     if is_placeholder(run):
         return None

@@ -137,6 +137,7 @@ def _random(text: str) -> bool:
     return size >= 16 and pair_share(core.decode()) < 0.45
 
 
+@lru_cache(8192)
 def is_placeholder(value: str) -> bool:
     """True for what stands in examples in the place of a secret: `<key>`, `${VAR}`, `your-key-here`, `xxxx`, masks."""
     if not value or _CODE_START.match(value) or "${" in value or "{{" in value or "](" in value or _REGEX.search(value):

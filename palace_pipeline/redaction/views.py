@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from palace_pipeline.redaction.scanning import Program
-from palace_pipeline.redaction.spelled import spelled
+from palace_pipeline.redaction.spelled import SPELLED_SIGN, spelled
 from palace_pipeline.redaction.verdicts import pair_share, word_share
 from palace_pipeline.redaction.view import Builder, View
 
@@ -221,7 +221,9 @@ _CUT_LITERAL = Program(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-]*")
-_ANY = Program(_ESCAPE + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END)
+_ANY = Program(
+    _ESCAPE + rb"|(?:join|concat|CONCAT|implode)\(" + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END
+)
 
 
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
@@ -231,16 +233,16 @@ _UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-]{10,100}")
 
 def views_of(text: str, data: bytes) -> Iterator[View]:
     """The views a text calls for; one cheap look decides for plain text that there are none."""
-    yield from spelled(text, data)
     telling = _ANY.found(data)
     if telling or not text.isascii():
         view = normalised(text, data)
         if view is not None and view.text != text:
             yield view
-    if telling or any(word in data for word in _JOINING):
+    if telling:
         view = joined(text, data)
         if view is not None and view.text != text:
             yield view
+        yield from spelled(text, data)
 
 
 _JOINING = (b"join(", b"concat(", b"CONCAT(", b"implode(")
