@@ -13,23 +13,36 @@ import shutil
 import stat
 import tempfile
 import weakref
-import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import InitVar, dataclass, field
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from palace_pipeline.exports.base import Member, Report
 from palace_pipeline.exports.names import is_litter
 from palace_pipeline.exports.streams import Budget, Limits, MemberError, guarded, is_packed, open_regular, unpacked
+from palace_pipeline.exports.zip_entries import (
+    Directory,
+    Entry,
+    NoDirectory,
+    entries_of,
+    entry_at,
+    find_directory,
+    found_entries,
+    open_entry,
+)
 
 ReportFor = Callable[[str], Report]
 """Gives the report for a member's path."""
 
 _SPOOL_BYTES = 16 * 1024 * 1024
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
-_ENCRYPTED, _UTF8_NAME = 0x1, 0x800
+_NAMED = 1000
+"""Skips of one reason in one ZIP that are told one by one."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -115,7 +128,7 @@ def files_of(path: Path, report_for: ReportFor) -> Iterator[DiskMember]:
     while folders:
         folder = folders.pop()
         below: list[Path] = []
-        for entry in _entries(path, folder, report_for):
+        for entry in _listed(path, folder, report_for):
             file = Path(entry.path)
             shown = _shown(file.relative_to(path).as_posix())
             if is_litter(entry.name):
@@ -132,7 +145,7 @@ def files_of(path: Path, report_for: ReportFor) -> Iterator[DiskMember]:
         folders.extend(reversed(below))
 
 
-def _entries(root: Path, folder: Path, report_for: ReportFor) -> list[os.DirEntry[str]]:
+def _listed(root: Path, folder: Path, report_for: ReportFor) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -156,16 +169,29 @@ def _leads_inside(root: Path, link: Path) -> bool:
 
 @dataclass(slots=True, weakref_slot=True)
 class _Archive:
-    """An open ZIP. It stays open as long as one of its members is in use, and is closed with the last of them."""
+    """An open ZIP. It stays open as long as one of its members is in use, and is closed with the last of them.
+
+    `names` in order, `places` of their entries beside them: in the directory, or (without one) in `found`. Entries are
+    looked up when they are needed, for there may be a million. `share`: bytes of the outermost container per byte.
+    """
 
     path: str
-    zip: zipfile.ZipFile
+    stream: BinaryIO
     budget: Budget
-    stream: InitVar[BinaryIO]
-    entries: dict[str, zipfile.ZipInfo] = field(default_factory=dict[str, zipfile.ZipInfo])
+    share: float = 1.0
+    directory: Directory | None = None
+    found: list[Entry] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    places: array[int] = field(default_factory=lambda: array("Q"))
 
-    def __post_init__(self, stream: BinaryIO) -> None:
-        weakref.finalize(self, stream.close)
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self.stream.close)
+
+    def entry(self, place: int) -> Entry:
+        return self.found[place] if self.directory is None else entry_at(self.stream, self.directory, place)
+
+    def member(self, number: int) -> ZipMember:
+        return ZipMember(self, self.names[number], self.entry(self.places[number]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +200,7 @@ class ZipMember:
 
     archive: _Archive
     name: str
-    entry: zipfile.ZipInfo
+    entry: Entry
 
     @property
     def path(self) -> str:
@@ -182,31 +208,26 @@ class ZipMember:
 
     @property
     def size(self) -> int:
-        return self.entry.file_size
+        return self.entry.size
 
     def open(self) -> BinaryIO:
         """Raises MemberError; reading does too: for damage, and when limits are exceeded."""
-        if self.entry.flag_bits & _ENCRYPTED:
-            raise MemberError("encrypted")
-        try:
-            stream = self.archive.zip.open(self.entry)
-        except NotImplementedError as error:
-            raise MemberError(f"compression method {self.entry.compress_type} is not supported") from error
-        except (zipfile.BadZipFile, RuntimeError, OSError, ValueError) as error:
-            raise MemberError("damaged entry of a ZIP") from error
-        budget, path = self.archive.budget, self.path
-        plain = guarded(stream, lambda position: budget.note(path, position))
+        archive, path = self.archive, self.path
+        packed = int(self.entry.packed * archive.share)
+        stream = open_entry(archive.stream, self.entry, archive.directory)
+        # The member holds the archive, and with it the file, as long as its content is read.
+        plain = guarded(stream, lambda position: self.archive.budget.note(path, position, packed))
         if not is_packed(self.name):
             return plain
         # gzip and Zstandard need to look at the first bytes twice, a ZIP entry cannot seek cheaply.
         inner = unpacked(_Rewound(plain))  # pyright: ignore[reportArgumentType]
-        return guarded(inner, lambda position: budget.note(path + " unpacked", position), plain)
+        return guarded(inner, lambda position: archive.budget.note(path + " unpacked", position, packed), plain)
 
     def near(self, relative: str) -> ZipMember | None:
         """Another entry of the same ZIP."""
         name = posixpath.normpath(posixpath.join(posixpath.dirname(self.name), relative))
-        entry = self.archive.entries.get(name)
-        return None if entry is None else ZipMember(self.archive, name, entry)
+        at = bisect_left(self.archive.names, name)
+        return self.archive.member(at) if self.archive.names[at : at + 1] == [name] else None
 
 
 class _Rewound:
@@ -237,7 +258,7 @@ def mark_of(member: Member) -> tuple[object, ...] | None:
     if isinstance(member, DiskMember):
         return (str(member.file), member.size, member.mtime_ns)
     if isinstance(member, ZipMember):
-        return (member.path, member.entry.file_size, member.entry.CRC)
+        return (member.path, member.entry.size, member.entry.crc)
     return None
 
 
@@ -248,87 +269,142 @@ def unfold(
     if not member.path.lower().endswith(".zip"):
         yield member
         return
-    report = report_for(member.path)
     try:
         stream = member.open()
+        archive = _Archive(member.path, stream, Budget(member.size, limits or Limits()))
         if not stream.read(4).startswith(_ZIP_MAGIC):
             stream.seek(0)
-            empty = not stream.read(1)
-            stream.close()
-            report.skip("empty file" if empty else "not a ZIP, whatever its name says", expected=False, unit="file")
+            reason = "not a ZIP, whatever its name says" if stream.read(1) else "empty file"
+            report_for(member.path).skip(reason, expected=False, unit="file")
             return
-        archive = _open_zip(member.path, stream, Budget(member.size, limits or Limits()))
-    except MemberError as error:
-        report.skip(str(error), expected=False, unit="file")
-        return
-    yield from _entries_of(archive, report_for, scratch, inner_allowed=True)
+        yield from _entries(archive, report_for, scratch, inner_allowed=True)
+    except OSError as error:
+        reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
+        report_for(member.path).skip(reason, expected=False, unit="file")
 
 
-def _open_zip(path: str, stream: BinaryIO, budget: Budget) -> _Archive:
-    try:
-        stream.seek(0)
-        return _Archive(path, zipfile.ZipFile(stream), budget, stream)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError) as error:
-        stream.close()
-        raise MemberError("truncated or damaged ZIP: its directory cannot be read, nothing was taken") from error
-
-
-def _entries_of(
+def _entries(
     archive: _Archive, report_for: ReportFor, scratch: Path | None, *, inner_allowed: bool
 ) -> Iterator[Member]:
-    named: list[tuple[str, zipfile.ZipInfo]] = []
-    if not archive.zip.infolist():
-        report_for(archive.path).skip("empty ZIP", expected=False, unit="file")
-    for entry in archive.zip.infolist():
-        name = _right_name(entry)
-        if entry.is_dir() or name.endswith("/"):
-            continue
-        safe = _safe_name(name)
-        where = f"{archive.path}!/{_shown(safe or name)}"
-        if safe is None:
-            report_for(where).skip("unsafe name in a ZIP", expected=False, unit="file")
-        elif any(is_litter(part) for part in safe.split("/")):
-            report_for(where).skip("hidden or system file", expected=True, unit="file")
-        elif not _is_file(entry):
-            report_for(where).skip("symbolic links are not followed", expected=False, unit="file")
-        elif entry.flag_bits & _ENCRYPTED:
-            report_for(where).skip("encrypted", expected=False, unit="file")
-        else:
-            archive.entries[safe] = entry
-            named.append((safe, entry))
-    for name, entry in sorted(named, key=lambda pair: pair[0]):
-        member = ZipMember(archive, name, entry)
+    skips = _Skips(archive.path, report_for)
+    _list(archive, skips)
+    for number, name in enumerate(archive.names):
+        member = archive.member(number)
         if not name.lower().endswith(".zip"):
             yield member
         elif inner_allowed:
             yield from _inner(member, report_for, scratch)
         else:
-            reason = "a ZIP inside a ZIP inside a ZIP is not opened"
-            report_for(member.path).skip(reason, expected=False, unit="file")
+            skips.add(name, "a ZIP inside a ZIP inside a ZIP is not opened", expected=False)
+    skips.tell_rest()
+
+
+class _Skips:
+    """Skips of one ZIP. Those beyond the first thousand for one reason are counted together."""
+
+    def __init__(self, archive: str, report_for: ReportFor) -> None:
+        self._archive, self.report_for = archive, report_for
+        self._counts: Counter[tuple[str, bool]] = Counter()
+
+    def add(self, name: str, reason: str, *, expected: bool) -> None:
+        self._counts[reason, expected] += 1
+        if self._counts[reason, expected] <= _NAMED:
+            self.report_for(f"{self._archive}!/{_shown(name)}").skip(reason, expected=expected, unit="file")
+
+    def tell_rest(self) -> None:
+        for (reason, expected), count in self._counts.items():
+            if count > _NAMED:
+                report = self.report_for(self._archive)
+                report.skip(reason, expected=expected, count=count - _NAMED, unit="file")
+
+
+def _list(archive: _Archive, skips: _Skips) -> None:
+    """Fill an archive's names with what may be read of it."""
+    report_for, stream = skips.report_for, archive.stream
+    try:
+        archive.directory = find_directory(stream)
+        seen = _take(archive, entries_of(stream, archive.directory), skips)
+        if not seen:
+            report_for(archive.path).skip("empty ZIP", expected=False, unit="file")
+    except NoDirectory as error:
+        archive.directory = None
+        archive.names.clear()
+        del archive.places[:]
+        note = partial(_note_search, archive)
+        archive.found = list(found_entries(stream, note))
+        seen = _take(archive, enumerate(archive.found), skips)
+        found = f"{seen} of its files were found without it" if seen else "nothing was taken"
+        report_for(archive.path).skip(f"truncated or damaged ZIP: {error}, {found}", expected=False, unit="file")
+    _sort(archive, skips)
+
+
+def _note_search(archive: _Archive, name: str, position: int, packed: int) -> None:
+    archive.budget.note(f"{archive.path}!/{name} searched", position, int(packed * archive.share))
+
+
+def _take(archive: _Archive, entries: Iterable[tuple[int, Entry]], skips: _Skips) -> int:
+    """Note the entries that are files with good names; returns how many there are in all."""
+    count = 0
+    for place, entry in entries:
+        count += 1
+        name = entry.name
+        if name.endswith("/"):
+            continue
+        safe = _safe_name(name)
+        if safe is None:
+            skips.add(name, "unsafe name in a ZIP", expected=False)
+        elif any(map(is_litter, safe.split("/"))):
+            skips.add(safe, "hidden or system file", expected=True)
+        elif stat.S_IFMT(entry.mode) not in (0, stat.S_IFREG):
+            skips.add(safe, "symbolic links are not followed", expected=False)
+        elif entry.encrypted:
+            skips.add(safe, "encrypted", expected=False)
+        else:
+            archive.names.append(safe)
+            archive.places.append(place)
+    return count
+
+
+def _sort(archive: _Archive, skips: _Skips) -> None:
+    """Names in order. Of a name that is used twice each file is given, the later ones with a number."""
+    names, places = archive.names, archive.places
+    order = sorted(range(len(names)), key=names.__getitem__)
+    kept: list[tuple[str, int]] = []
+    again = 1
+    for before, number in zip([-1, *order], order, strict=False):
+        name, place = names[number], places[number]
+        again = again + 1 if before >= 0 and names[before] == name else 1
+        if again > 1:
+            one, other = archive.entry(places[before]), archive.entry(place)
+            if (one.crc, one.size, one.packed) == (other.crc, other.size, other.packed):
+                skips.add(name, "stands twice in the ZIP", expected=True)
+                continue
+            stem, dot, ending = name.rpartition(".")
+            name = f"{stem} ({again}).{ending}" if dot else f"{name} ({again})"
+        kept.append((name, place))
+    kept.sort()
+    archive.names = [name for name, _ in kept]
+    archive.places = array("Q", (place for _, place in kept))
 
 
 def _inner(member: ZipMember, report_for: ReportFor, scratch: Path | None) -> Iterator[Member]:
-    """The entries of a ZIP inside a ZIP: it is written out first, since its directory stands at its end."""
+    """The entries of a ZIP inside a ZIP: it is written out first, since its directory stands at its end.
+
+    One that is cut or damaged is written out as far as it goes.
+    """
     # A spooled file has no name once it lies on disk; it goes when the archive is closed.
     spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES, dir=scratch and str(scratch))  # noqa: SIM115
+    outer = member.archive
+    archive = _Archive(member.path, spool, outer.budget)  # pyright: ignore[reportArgumentType]
     try:
         with member.open() as stream:
             shutil.copyfileobj(stream, spool, 1 << 20)
-        archive = _open_zip(member.path, spool, member.archive.budget)  # pyright: ignore[reportArgumentType]
     except MemberError as error:
-        spool.close()
         report_for(member.path).skip(str(error), expected=False, unit="file")
-        return
-    yield from _entries_of(archive, report_for, scratch, inner_allowed=False)
-
-
-def _right_name(entry: zipfile.ZipInfo) -> str:
-    """Without the UTF-8 flag names are code page 437 by the book, and UTF-8 in Slack's exports and many others."""
-    name = entry.filename
-    if not entry.flag_bits & _UTF8_NAME:
-        with suppress(UnicodeError):  # else it really is code page 437
-            name = name.encode("cp437").decode("utf-8")
-    return name.replace("\\", "/")
+        if not spool.tell():
+            return
+    archive.share = outer.share * member.entry.packed / max(1, spool.tell())
+    yield from _entries(archive, report_for, scratch, inner_allowed=False)
 
 
 def _safe_name(name: str) -> str | None:
@@ -338,8 +414,3 @@ def _safe_name(name: str) -> str | None:
         return None
     clean = "/".join(part for part in parts if part not in ("", "."))
     return clean or None
-
-
-def _is_file(entry: zipfile.ZipInfo) -> bool:
-    kind = stat.S_IFMT(entry.external_attr >> 16)
-    return kind in (0, stat.S_IFREG)

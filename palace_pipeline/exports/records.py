@@ -9,6 +9,7 @@ import orjson
 
 from palace_pipeline.exports.base import Member, Report
 from palace_pipeline.exports.splitter import ArrayCut, split_array, whole_values
+from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import json_lines, parse_json
 
 _BEGINNING = 65536
@@ -47,6 +48,8 @@ def records_of(
                 except (ValueError, RecursionError):
                     report.skip("damaged JSON" if data else "too large to be read", place, expected=False)
                     yield from ((place, value) for value in salvaged(data, is_record))
+        except MemberError as error:
+            report.skip(str(error), f"after {place}" if place else "", expected=False, unit="file")
         except ArrayCut as cut:
             report.skip(f"cut or damaged: {cut}", expected=False, unit="file")
             yield from ((place, value) for value in salvaged(cut.rest, is_record))

@@ -7,7 +7,6 @@ import io
 import lzma
 import os
 import stat
-import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +20,9 @@ _BUFFER = 1 << 17
 """Lines of logs are longer than the usual 8 KB."""
 _ZSTD_PIECE = 4096
 """Compressed bytes per step: a step may give 32,000 times as much, and that must still fit."""
+
+
+_USUAL_RATIO = 50
 
 
 class MemberError(OSError):
@@ -42,27 +44,49 @@ class Limits:
 
 @dataclass(slots=True)
 class Budget:
-    """Counts what the members of one outermost container unfolded to; reading a member again costs nothing."""
+    """Counts what the members of one outermost container unfolded to; reading a member again costs nothing.
+
+    A member that is refused is counted no longer, so that a bomb takes nothing from its good neighbours. The more of
+    them there are, the sooner the next one is refused.
+    """
 
     packed: int
     limits: Limits = field(default_factory=Limits)
-    read: dict[str, int] = field(default_factory=dict[str, int])
+    read: dict[str, int] = field(default_factory=dict)
     total: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    """Members that unfolded to too much, and the reason."""
 
-    def note(self, member: str, position: int) -> None:
-        """`member` has been read up to `position`. Raises MemberError if that is more than allowed."""
+    def note(self, member: str, position: int, packed: int | None = None) -> None:
+        """`member` has been read up to `position`. Raises MemberError if that is more than allowed.
+
+        `packed`: what the member itself takes of the container; without it the member is the whole container.
+        """
+        if member in self.refused:
+            raise MemberError(self.refused[member])
         more = position - self.read.get(member, 0)
         if more <= 0:
             return
         self.read[member] = position
         self.total += more
-        limits = self.limits
+        if (reason := self._refusal(position, self.packed if packed is None else packed)) is not None:
+            self.total -= self.read.pop(member)
+            self.refused[member] = reason
+            raise MemberError(reason)
+
+    def _refusal(self, position: int, packed: int) -> str | None:
+        limits, bombs = self.limits, min(len(self.refused), 20)
         if position > limits.member:
-            raise MemberError(f"unfolds to more than {limits.member} bytes")
+            return f"unfolds to more than {limits.member} bytes"
         if self.total > limits.total:
-            raise MemberError(f"its container unfolds to more than {limits.total} bytes")
+            return f"its container unfolds to more than {limits.total} bytes"
+        if position <= min(_USUAL_RATIO, limits.ratio) * packed:
+            return None  # as text does: whatever is packed beside it, all such members together are no bomb
+        if position > max(limits.ratio_from >> bombs, limits.ratio * packed >> bombs):
+            return f"unfolds to more than {limits.ratio} times its size (a ZIP bomb?)"
         if self.total > max(limits.ratio_from, limits.ratio * self.packed):
-            raise MemberError(f"its container unfolds to more than {limits.ratio} times its size (a ZIP bomb?)")
+            return f"its container unfolds to more than {limits.ratio} times its size (a ZIP bomb?)"
+        return None
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -144,22 +168,35 @@ class _Guarded(io.RawIOBase):
 
     def __init__(self, inner: _Reads, note: Callable[[int], None], also: _Reads | None) -> None:
         self._inner, self._note, self._also = inner, note, also
+        # As much as is there: what comes before damage must not be lost with what comes behind it.
+        self._read: Callable[[int], bytes] = getattr(inner, "read1", inner.read)
         self._position = 0
+        self._failed: MemberError | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: bytearray | memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if self._failed is not None:
+            raise self._failed
         try:
-            piece = self._inner.read(len(buffer))
+            piece = self._piece(len(buffer))
+        except MemberError as error:
+            self._failed = error
+            raise
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def _piece(self, size: int) -> bytes:
+        try:
+            piece = self._read(size)
         except EOFError as error:
             raise MemberError("its compressed data is cut") from error
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, zstandard.ZstdError) as error:
             raise MemberError("its compressed data is damaged") from error
         self._position += len(piece)
         self._note(self._position)
-        buffer[: len(piece)] = piece
-        return len(piece)
+        return piece
 
     def close(self) -> None:
         if not self.closed:
@@ -169,6 +206,23 @@ class _Guarded(io.RawIOBase):
         super().close()
 
 
+class _Careful(io.BufferedReader):
+    """Gives what stands before damage, and raises when more is asked for. All at once (`read()`) raises."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            return super().read(size)
+        parts: list[bytes] = []
+        try:
+            while size and (data := self.read1(size)):
+                parts.append(data)
+                size -= len(data)
+        except MemberError:
+            if not parts:
+                raise
+        return b"".join(parts)
+
+
 def guarded(inner: _Reads, note: Callable[[int], None], also: _Reads | None = None) -> BinaryIO:
     """`inner` as a buffered stream that reports its position to `note` and closes `also` with itself."""
-    return io.BufferedReader(_Guarded(inner, note, also), 1 << 18)
+    return _Careful(_Guarded(inner, note, also), 1 << 18)

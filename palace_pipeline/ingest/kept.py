@@ -6,12 +6,14 @@ import hashlib
 import io
 import posixpath
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
 import orjson
 
 from palace_pipeline.exports.base import Member
+from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import Vault
 
@@ -39,12 +41,15 @@ class Kept:
     size: int
     sha256: str
     pieces: list[str]
+    cut: str | None = None
+    """Why no more than this could be read of it."""
 
 
 def keep_whole(ledger: Ledger, vault: Vault | None, path: str, member: Member, use: Use) -> Kept:
     """Put a member's bytes into the vault; of a log that only grew just the new tail.
 
-    Without a vault (dry run) the bytes are only measured. Raises MemberError when the member cannot be read.
+    Without a vault (dry run) the bytes are only measured. Of a member that is damaged somewhere comes what stands before.
+    Raises MemberError when nothing of it can be read.
     """
     row = ledger.one("SELECT size, sha256, pieces FROM members WHERE path = ? AND member = ?", (path, member.path))
     digest = hashlib.sha256()
@@ -54,33 +59,40 @@ def keep_whole(ledger: Ledger, vault: Vault | None, path: str, member: Member, u
         if row is not None and row["size"] > 0:
             head = hashlib.sha256()
             left: int = row["size"]
-            while left and (data := stream.read(min(left, 1 << 20))):
-                head.update(data)
-                left -= len(data)
+            with suppress(MemberError):  # then it is not the file that it was
+                while left and (data := stream.read(min(left, 1 << 20))):
+                    head.update(data)
+                    left -= len(data)
             if left == 0 and head.hexdigest() == row["sha256"]:
                 digest, size, pieces = head, row["size"], orjson.loads(row["pieces"])
         if size:
-            size, pieces = _append(stream, vault, digest, size, pieces)
-            return Kept(member.path, use, size, digest.hexdigest(), pieces)
+            size, pieces, cut = _append(stream, vault, digest, size, pieces)
+            return Kept(member.path, use, size, digest.hexdigest(), pieces, cut)
     with member.open() as stream:
-        size, pieces = _append(stream, vault, digest, 0, [])
-    return Kept(member.path, use, size, digest.hexdigest(), pieces)
+        size, pieces, cut = _append(stream, vault, digest, 0, [])
+    return Kept(member.path, use, size, digest.hexdigest(), pieces, cut)
 
 
 def _append(
     stream: BinaryIO, vault: Vault | None, digest: Digest, size: int, pieces: list[str]
-) -> tuple[int, list[str]]:
-    if vault is None:
-        while data := stream.read(1 << 20):
+) -> tuple[int, list[str], str | None]:
+    out = list(pieces)
+    before = size
+    try:
+        if vault is None:
+            while data := stream.read(1 << 20):
+                digest.update(data)
+                size += len(data)
+            return size, out, None
+        for name, data in vault.put_stream(stream):
             digest.update(data)
             size += len(data)
-        return size, pieces
-    out = list(pieces)
-    for name, data in vault.put_stream(stream):
-        digest.update(data)
-        size += len(data)
-        out.append(name)
-    return size, out
+            out.append(name)
+    except MemberError as error:
+        if size == before:
+            raise
+        return size, out, str(error)
+    return size, out, None
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,7 @@ class _Run:
                     if note_drift(file.taken - taken, report):
                         file.nothing[reader.format] += 1
             except MemberError as error:
-                report.skip(str(error), expected=False, unit="file")
+                _tell(report, str(error))
         retire(self.ledger, before, self._current)
 
     def _current(self, format_name: str, recipe: str) -> bool:
@@ -295,6 +295,8 @@ class _Run:
     ) -> None:
         keeps = self.purged.keeps_member(member, lambda: read_member(member, reader, head, Report(report.path)))
         kept = keep_whole(self.ledger, self.vault if keeps else None, file.path, member, "whole")
+        if kept.cut is not None:
+            _tell(report, kept.cut)
         if keeps:
             file.kept.append(kept)
         beside = [found] if (found := self._beside(member, file.path)) else []
@@ -510,3 +512,9 @@ def is_current(known: Known, zone: str | None = None) -> bool:
         for part in recipe.split(",")
         if part
     )
+
+
+def _tell(report: Report, reason: str) -> None:
+    """Count a file that cannot be read (to its end), once: it is opened more than once."""
+    if all(skip.reason != reason for skip in report.skips):
+        report.skip(reason, expected=False, unit="file")
