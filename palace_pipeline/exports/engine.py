@@ -90,6 +90,9 @@ def _is_empty_list(member: Member) -> bool:
 def _why_unread(member: Member, head: Head) -> tuple[str, bool]:
     path = head.path
     if head.shape == "empty":
+        with member.open() as stream:
+            if b"\0" in stream.read(1 << 16):
+                return "nothing but NULs, as a crash leaves them", False
         return "empty file", path.lower().endswith((".md", ".txt"))
     if names.is_side_file(path):
         return "side file without chats", True
