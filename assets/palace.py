@@ -101,7 +101,13 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
             "index_holds_every_drawer",
             asset="drawer_embeddings",
             description="Every drawer of these days has a vector in Parquet and, sampled, in Chroma.",
-        )
+        ),
+        dg.AssetCheckSpec(
+            "nothing_is_found_in_the_index",
+            asset="drawer_embeddings",
+            blocking=True,
+            description="Documents and metadata of drawers, sampled, read back from Chroma and scanned: no secret.",
+        ),
     ],
     description="Drawers in Chroma (`palace_drawers`, for any client) and in the lexical index. Only what changed is written.",
 )
@@ -115,4 +121,10 @@ def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource)
         metadata={"drawers": counts["drawers"], "missing": counts["missing"]},
         description=None if counts["missing"] == 0 else "Delete `chroma/` in the palace home, then: palace ingest",
     )
-    return result(context, home, "drawer_embeddings", span, counts, [check])
+    clean = dg.AssetCheckResult(
+        check_name="nothing_is_found_in_the_index",
+        passed=counts["scan_hits"] == 0,
+        metadata={"places": counts["scan_hits"]},
+        description=None if counts["scan_hits"] == 0 else "Delete `chroma/` in the palace home, then: palace ingest",
+    )
+    return result(context, home, "drawer_embeddings", span, counts, [check, clean])

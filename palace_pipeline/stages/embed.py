@@ -18,9 +18,11 @@ import polars as pl
 
 from palace_pipeline.embedding.model import EmbeddingModel, load_model
 from palace_pipeline.model import short_hash
-from palace_pipeline.planner import Range, Recipes, due, split_by_month
+from palace_pipeline.planner import EVER, Recipes, due, split_by_month
+from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, gone, key_of, logged
 from palace_pipeline.stages.progress import report
+from palace_pipeline.stages.withheld import hits
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import Lake
 from palace_pipeline.store.ledger import Ledger
@@ -29,18 +31,19 @@ from palace_pipeline.store.vectors import ModelIdentity, OtherModelError, Stored
 
 _RULES, _OLD_WORDS = "indexes_redaction", "indexes_hold_old_words"
 """In the ledger's `meta`: the rules that the indexes were last brought in line with; whether older words are in them."""
-EVER = Range(date.min, date.max)
 SAMPLE = 200
 """Drawers looked up in Chroma after a run: it can lose vectors and still count right."""
 
 
 def publish_vectors(job: Job) -> Counts:
-    """Bring both indexes in line for what has changed. Returns drawers, chunks, written and removed rows, missing ones.
+    """Bring both indexes in line for what has changed. Returns drawers, chunks, written and removed rows, missing ones,
+    and in how many places of a sample, read back from Chroma, a second look finds something.
 
     An index of another model or recipe, or one that is gone, is begun anew; every conversation is then due again.
     """
     started = time.perf_counter()
     counts: Counts = {"conversations": 0, "drawers": 0, "chunks": 0, "written": 0, "removed": 0, "missing": 0}
+    counts["scan_hits"] = 0
     home, lake = job.home, job.home.lake
     with home.ledger() as ledger:
         if not due(ledger, "vectors", job.span, job.recipes, force=job.force):
@@ -68,6 +71,9 @@ def publish_vectors(job: Job) -> Counts:
                     done += len(part)
                     report("indexing", done, len(work))
             counts["missing"] = len(store.sample_check(sample))
+            # Read back: what stands in the store itself, the same for every client.
+            funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten())
+            counts["scan_hits"] = len(hits(funnel, store.shown(sample)))
         _follow_rules(job, ledger, replaced)
         return logged(job, ledger, "vectors", started, counts)
 

@@ -75,7 +75,7 @@ def write_pages(job: Job) -> Counts:
                         source_sha256=(head["source_sha256"],) if head["source_sha256"] else (),
                     )
                     planned = render(conversation, page_head)
-                    if places := hits(funnel, said(planned)):
+                    if places := hits(funnel, [*said(planned), ("page name", slug(conversation.title or ""))]):
                         held[key] = places
                         continue
                     result = pages.write_page(

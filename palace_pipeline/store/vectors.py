@@ -30,6 +30,8 @@ SCHEMA_VERSION = 1
 WRITE_BATCH = 5_000
 """Chroma refuses more than 5,461 rows at once."""
 READ_PAGE = 500
+_NO_TEXT = frozenset({"conversation_id", "document_id", "doc_id", "page", "filed_at"})
+"""Metadata made of ids and times; the words in the name of a page are those of the title."""
 
 _HEADER = struct.Struct("<i4Q")
 """Of hnswlib as Chroma persists it: version, offset, places, places in use, bytes of a place (unaligned)."""
@@ -203,6 +205,17 @@ class VectorStore:
             }
             missing += [drawer_id for drawer_id in page if drawer_id not in good]
         return missing
+
+    def shown(self, ids: Sequence[str]) -> list[tuple[str, str]]:
+        """What Chroma shows of some drawers: (name of the place, text) of documents and of the metadata's texts."""
+        named: list[tuple[str, str]] = []
+        for page in _batches(ids, READ_PAGE):
+            got = self._collection.get(ids=page, include=["documents", "metadatas"])
+            named += (("document in Chroma", text) for text in got["documents"] or [] if text)
+            for metadata in got["metadatas"] or []:
+                texts = ((name, value) for name, value in (metadata or {}).items() if name not in _NO_TEXT)
+                named += ((f"{name} in Chroma", value) for name, value in texts if isinstance(value, str))
+        return named
 
     @classmethod
     def rebuild(cls, path: Path, model: ModelIdentity, rows: Iterable[StoredDrawer]) -> int:

@@ -22,7 +22,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.receipts import compose
 from tests.archive_texts import stored_texts
 from tests.ingest.exports_for_tests import chat, export
-from tests.stages.test_stages import EVERYTHING, STAGES, page_of
+from tests.stages.test_stages import EVERYTHING, STAGES, page_of, secret
 
 
 @pytest.fixture
@@ -219,3 +219,28 @@ def test_a_page_that_a_killed_run_left_is_looked_at_too(
     take(home, file)
     assert not page.exists()
     assert in_some_store(home, "poison") == []
+
+
+def test_what_an_index_still_shows_after_all_is_counted(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from palace_pipeline.store.vectors import VectorStore
+
+    file = export(tmp_path / "in/a.json", chat("bad", "some question", "some answer"))
+    (counts, *_) = take(home, file)
+    assert counts["publish_vectors"]["scan_hits"] == 0
+    original = VectorStore.shown
+    monkeypatch.setattr(VectorStore, "shown", lambda self, ids: [*original(self, ids), ("title in Chroma", secret())])
+    with home.ledger() as ledger:
+        ledger.write("UPDATE conversations SET vectors_in = NULL")
+    (counts, *_) = take(home, file)
+    assert counts["publish_vectors"]["scan_hits"] == 1
+
+
+def test_a_hit_in_the_name_that_a_page_would_get_withholds_it(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Funnel, "scan_published", seeing(lambda text: text == "chat-bad"))
+    take(home, export(tmp_path / "in/a.json", chat("bad", "x", "y"), chat("good", "x", "y")))
+    assert places(home) == [("bad", "page name", "test")]
+    assert len(list(home.conversations.rglob("*.md"))) == 1
