@@ -83,30 +83,36 @@ def hang_guard() -> Iterator[None]:
 
 
 @cache
+def text_of(name: str, path: str) -> str:
+    return source_text(next(case for case in CASES if case.name == name).files[path])
+
+
+@cache
 def original(name: str, path: str) -> tuple[Reading, str, str]:
     """How a fixture's file is read, its text, and the text of the files beside it."""
     case = next(case for case in CASES if case.name == name)
-    beside = "\n".join(source_text(data) for other, data in case.files.items() if other != path)
-    return read_by_elements(case.files, path), source_text(case.files[path]), f"{beside}\n{chr(10).join(case.files)}"
+    beside = "\n".join(text_of(name, other) for other in case.files if other != path)
+    return read_by_elements(case.files, path), text_of(name, path), f"{beside}\n{chr(10).join(case.files)}"
 
 
 def mutant_of(case: Case, path: str, number: int) -> Mutant:
-    before, _, _ = original(case.name, path)
-    shape = before.shape or shape_of(path, case.files[path])
+    shape = None if path.lower().endswith(".zip") else original(case.name, path)[0].shape
+    shape = shape or shape_of(path, case.files[path])
     return next(mutants(path, case.files[path], shape, random.Random(f"{SEED}:{case.name}:{path}:{number}")))
 
 
 def trial(case: Case, path: str, number: int, folder: Path) -> tuple[Mutant, list[str]]:
     """One mutant and every law that it breaks."""
     mutant = mutant_of(case, path, number)
-    before, was, beside = original(case.name, path)
     files = case.with_file(path, mutant.data)
     with hang_guard():
+        if path.lower().endswith(".zip"):
+            # What can be unpacked of a damaged one depends on who unpacks it.
+            return mutant, whole({path: mutant.data}, folder, f"{text_of(case.name, path)}\n{source_text(mutant.data)}")
+        before, was, beside = original(case.name, path)
         now = source_text(mutant.data)
         if shape_of(path, case.files[path]).kind in ("zip", "sqlite"):
-            now += f"\n{was}"  # what can be unpacked of a damaged one depends on who unpacks it
-        if path.lower().endswith(".zip"):
-            return mutant, whole({path: mutant.data}, folder, now)
+            now += f"\n{was}"
         after = read(files, path)
         found = problems(mutant, before, after, f"{now}\n{beside}")
         if before.format not in CHANGE_LOGS:
@@ -160,7 +166,8 @@ def run(work: list[tuple[Case, str, int]], folder: Path) -> tuple[Counter[str], 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_few_mutants_of_each_file(case: Case, tmp_path: Path) -> None:
     paths = [path for path in case.files if (case, path) in FILES]
-    _, breaches = run([(case, path, number) for path in paths for number in range(FEW)], tmp_path)
+    few = 1 if case.name.endswith("zip-containers") else FEW  # bombs take their time
+    _, breaches = run([(case, path, number) for path in paths for number in range(few)], tmp_path)
     assert not breaches, "\n".join(breaches)
 
 
