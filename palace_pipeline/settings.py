@@ -30,6 +30,7 @@ DEFAULT_TOML = """\
 # projects = []
 # pseudonyms = false                     # [PERSON_1] instead of [REDACTED:person]: add new names at the end
 # remember = false                       # what one conversation shows to be a secret is masked in all others
+# kingfisher = false                     # a second opinion by Kingfisher's rules: pip install 'palace-pipeline[kingfisher]'
 # allow = []                             # exact values that stay
 # allow_rules = []                       # kinds or rules that are switched off, such as "ip-address"
 """
@@ -88,7 +89,7 @@ class RedactionSettings(_Strict):
     `correlate` adds a short keyed hash to masks, so that equal values can be told from different ones. `people` and
     `projects` are names to mask; with `pseudonyms` a person is `[PERSON_3]` everywhere, by place in the list.
     `allow_rules` names kinds (as masks show them) or rules that are switched off. `remember`: a secret that one
-    conversation claims is masked in all others too.
+    conversation claims is masked in all others too. `kingfisher` adds the rules of that package.
     """
 
     private_patterns: tuple[Pattern, ...] = ()
@@ -101,6 +102,7 @@ class RedactionSettings(_Strict):
     allow_rules: tuple[str, ...] = ()
     correlate: bool = False
     remember: bool = False
+    kingfisher: bool = False
 
 
 class Room(_Strict):

@@ -21,6 +21,7 @@ from palace_pipeline.redaction.people import Named, Names
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.redaction.rules import ALNUM, Rule, body_of, in_context, load_rules, match, starts_here
 from palace_pipeline.redaction.scanning import Program, Runs
+from palace_pipeline.redaction.second import Kingfisher
 from palace_pipeline.redaction.telling import Telling
 from palace_pipeline.redaction.tokens import GUESSED, Said, unknown_token
 from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
@@ -114,7 +115,8 @@ class RuleEngine:
     """The built-in engine. Build it once: `scan` keeps nothing between conversations."""
 
     def __init__(self, settings: RedactionSettings | None = None) -> None:
-        """Raises ValueError when an env file cannot be read, or `allow_rules` names a rule that does not exist."""
+        """Raises ValueError when an env file cannot be read, `allow_rules` names a rule that does not exist, or Kingfisher is
+        asked for and not installed."""
         settings = settings or RedactionSettings()
         self._rules = load_rules()
         by_anchor: dict[bytes, list[Rule]] = {_URL: [], _BEGIN: [], _AT: []}
@@ -132,6 +134,7 @@ class RuleEngine:
         self._private = tuple(Program(pattern.encode(), latin=False) for pattern in settings.private_patterns)
         self._known = Memory(Claim(value, "known-value", "known-value") for value in known_values(settings))
         self._names = Names(settings)
+        self._second = Kingfisher() if settings.kingfisher else None
         self._allow = frozenset(settings.allow)
         self._off = frozenset(settings.allow_rules)
         if unknown := self._off - self.kinds - {rule.id for rule in self._rules}:
@@ -219,6 +222,8 @@ class RuleEngine:
             yield _held(text, held)
         for found in () if joints else pii.personal(text, data):  # numbers of two lines are two numbers
             yield _personal(text, found)
+        for held in self._second.find(text) if self._second else ():
+            yield _held(text, held)
         for index, pattern in enumerate(self._private):
             yield from _private(text, pattern, index)
 

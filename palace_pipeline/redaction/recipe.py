@@ -12,7 +12,7 @@ from palace_pipeline.redaction.forgotten import Forgotten
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.settings import RedactionSettings
 
-CODE = 3
+CODE = 4
 """Raise it when the code finds other places or writes other masks than before."""
 
 
@@ -46,6 +46,7 @@ def redaction_recipe(settings: RedactionSettings, key: bytes, forgotten: Iterabl
             settings.pseudonyms,
             sorted(settings.allow_rules),
             settings.remember,
+            settings.kingfisher,
         ]
     )
     said += "".join(sorted(value.proof.hex() for value in forgotten))

@@ -222,7 +222,17 @@ _LINE_END = rb"[A-Za-z0-9+/_=.~:\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-]*")
 _ANY = Program(
-    _ESCAPE + rb"|(?:join|concat|CONCAT|implode)\(" + rb"|" + _TOKEN + rb"{4}" + _LITERALS + _TOKEN + rb"|" + _LINE_END
+    _ESCAPE
+    + rb"|"
+    + SPELLED_SIGN
+    + rb"|(?:join|concat|CONCAT|implode)\("
+    + rb"|"
+    + _TOKEN
+    + rb"{4}"
+    + _LITERALS
+    + _TOKEN
+    + rb"|"
+    + _LINE_END
 )
 
 
