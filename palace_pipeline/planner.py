@@ -60,6 +60,8 @@ class Range:
         return self.first <= day <= self.last
 
 
+EVER = Range(date.min, date.max)
+
 _COLUMNS = "provider, conversation_id, day, dated, messages, superseded_by, status, built_day, page"
 _STALE = " OR ".join(f"{stage}_in IS NOT ({EXPECTED[stage]})" for stage in STAGES)
 

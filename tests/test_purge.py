@@ -1,14 +1,23 @@
 """`palace purge`, without the command line: what is gone, what stays, and that it stays gone."""
 
 import json
-import sqlite3
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 
 import pytest
 
+import palace_pipeline.purge.rest as steps
 from palace_pipeline.ingest import ingest
-from palace_pipeline.purge import PurgeError, finish, find_conversation, find_value, purge_conversation, purge_value
+from palace_pipeline.purge import (
+    Purged,
+    PurgeError,
+    find_conversation,
+    find_value,
+    finish,
+    purge_conversation,
+    purge_value,
+)
+from palace_pipeline.purge.proof import prove
 from palace_pipeline.settings import load_settings
 from palace_pipeline.stages.audit import audit
 from palace_pipeline.store.home import Home
@@ -27,13 +36,13 @@ def home(tmp_path: Path) -> Home:
     return Home(load_settings(tmp_path / "home"))
 
 
-def forget_chat(home: Home, named: str, *, vault: bool = False):
+def forget_chat(home: Home, named: str, *, vault: bool = False) -> Purged:
     with home.writing():
         target = find_conversation(home, named, vault=vault)
         return purge_conversation(home, target.keys, vault=vault, batch="purge")
 
 
-def forget_value(home: Home, value: str, *, vault: bool = False):
+def forget_value(home: Home, value: str, *, vault: bool = False) -> Purged:
     with home.writing():
         return purge_value(home, find_value(home, value), vault=vault, batch="purge")
 
@@ -49,7 +58,9 @@ def everything(home: Home) -> bytes:
 
 
 def test_a_purged_conversation_is_in_no_store_and_the_others_stay_as_they_were(home: Home, tmp_path: Path) -> None:
-    file = export(tmp_path / "in/a.json", chat("gone-chat", SECRET_PLAN, ANSWER), chat("stays", OTHER, "begin in March"))
+    file = export(
+        tmp_path / "in/a.json", chat("gone-chat", SECRET_PLAN, ANSWER), chat("stays", OTHER, "begin in March")
+    )
     take(home, file)
     others = {name: data for name, data in snapshot(home).items() if name.endswith(".md") and "gone" not in name}
     assert len(others) == 1
@@ -71,7 +82,9 @@ def test_a_purged_conversation_is_in_no_store_and_the_others_stay_as_they_were(h
 
 @pytest.mark.parametrize("vault", [False, True])
 def test_a_purged_conversation_does_not_come_back(home: Home, tmp_path: Path, vault: bool) -> None:
-    file = export(tmp_path / "in/a.json", chat("gone-chat", SECRET_PLAN, ANSWER), chat("stays", OTHER, "begin in March"))
+    file = export(
+        tmp_path / "in/a.json", chat("gone-chat", SECRET_PLAN, ANSWER), chat("stays", OTHER, "begin in March")
+    )
     take(home, file)
     forget_chat(home, "gone-chat", vault=vault)
     before = snapshot(home)
@@ -124,3 +137,224 @@ def test_a_purged_value_is_masked_everywhere_and_stays_masked(home: Home, tmp_pa
     assert {name: data for name, data in snapshot(home).items() if name in now and name.endswith(".md")} == {
         name: data for name, data in now.items() if name.endswith(".md")
     }
+
+
+# --- whole logs, channels, files with several conversations -----------------------------------------------------------
+
+
+def pages(home: Home) -> dict[str, bytes]:
+    return {name: data for name, data in snapshot(home).items() if name.endswith(".md")}
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        "11-claude-code-session",
+        "15-claude-code-resume-dup",
+        "21-gemini-takeout-json",
+        "35-slack-export",
+        "48-plain-notes",
+    ],
+)
+@pytest.mark.parametrize("vault", [False, True])
+def test_every_layout_of_files_forgets_and_keeps_the_rest(
+    home: Home, tmp_path: Path, fixtures: Path, fixture: str, vault: bool
+) -> None:
+    source = tmp_path / "in" / fixture
+    shutil.copytree(fixtures / "exports" / fixture, source, ignore=shutil.ignore_patterns("expected.json"))
+    take(home, source)
+    with home.ledger() as ledger:
+        rows = ledger.rows(
+            "SELECT provider, conversation_id, page FROM conversations WHERE superseded_by IS NULL ORDER BY messages DESC"
+        )
+    first = rows[0]
+    others = {name: data for name, data in pages(home).items() if name != first["page"]}
+    purged = forget_chat(home, f"{first['provider']}:{first['conversation_id']}", vault=vault)
+    assert purged.clean, purged.proof.found
+    assert purged.proof.probes > 0
+    assert pages(home) == others
+    assert audit(home, EVERYTHING) == {}
+    after = snapshot(home)
+    for file in source.rglob("*"):
+        if file.is_file():  # looked at again, as if it had changed
+            file.touch()
+    with home.ledger() as ledger:
+        ledger.write("UPDATE files SET sha256 = 'another', size = 0")
+        ledger.write("DELETE FROM elements")
+    assert take(home, source) == {}
+    assert snapshot(home) == after
+    if vault and not purged.shared:
+        again = prove(home, [], [(first["provider"], first["conversation_id"])], pieces=True)
+        assert again.found == []
+
+
+def test_raw_bytes_that_hold_others_too_stay_and_are_named(home: Home, tmp_path: Path, fixtures: Path) -> None:
+    source = tmp_path / "in"
+    shutil.copytree(fixtures / "exports/21-gemini-takeout-json", source)
+    (source / "expected.json").unlink()
+    take(home, source)
+    with home.ledger() as ledger:
+        rows = ledger.rows("SELECT provider, conversation_id FROM conversations ORDER BY 2")
+    assert len(rows) > 1
+    purged = forget_chat(home, f"{rows[0]['provider']}:{rows[0]['conversation_id']}", vault=True)
+    assert purged.clean
+    assert [Path(path).name for path in purged.shared] == ["MyActivity.json"]
+
+
+def test_what_was_resumed_in_a_purged_session_goes_with_it(home: Home, tmp_path: Path, fixtures: Path) -> None:
+    source = tmp_path / "in"
+    shutil.copytree(
+        fixtures / "exports/15-claude-code-resume-dup", source, ignore=shutil.ignore_patterns("expected.json")
+    )
+    take(home, source)
+    with home.ledger() as ledger:
+        row = ledger.one("SELECT conversation_id, superseded_by FROM conversations WHERE superseded_by IS NOT NULL")
+    assert row is not None
+    with pytest.raises(PurgeError, match="was continued in"):
+        forget_chat(home, row["conversation_id"])
+    purged = forget_chat(home, row["superseded_by"], vault=True)
+    assert purged.removed["conversations"] == 2
+    assert purged.clean
+    with home.ledger() as ledger:
+        assert ledger.rows("SELECT * FROM conversations") == []
+    assert take(home, source) == {}
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_is_meant_by_id_beginning_or_page(home: Home, tmp_path: Path) -> None:
+    take(
+        home,
+        export(tmp_path / "in/a.json", chat("chat-one", "hi", "x"), chat("chat-two", "ho", "y"), chat("chat", "a")),
+    )
+    with home.ledger() as ledger:
+        rows = ledger.rows("SELECT conversation_id, page FROM conversations")
+    page = next(str(row["page"]) for row in rows if row["conversation_id"] == "chat-two")
+    named = {"chatgpt:chat-one": "chat-one", "chat-o": "chat-one", "chatgpt:chat-t": "chat-two", "chat": "chat"}
+    for name, meant in {**named, page: "chat-two", str(home.path / page): "chat-two"}.items():
+        assert find_conversation(home, name, vault=False).keys == [("chatgpt", meant)], name
+    with pytest.raises(PurgeError, match="chatgpt:chat-one, chatgpt:chat-two"):
+        find_conversation(home, "chat-", vault=False)
+    for nobody in ("", "nothing", "chatgpt:", "2024-05-03-x-00000000.md"):
+        with pytest.raises(PurgeError):
+            find_conversation(home, nobody, vault=False)
+
+
+def test_a_value_in_the_name_of_a_file_goes_when_the_file_is_renamed(home: Home, tmp_path: Path) -> None:
+    note = tmp_path / "in/Villa Aurelia notes.md"
+    note.parent.mkdir()
+    note.write_text("# A plan\n\nNothing about the place itself, only apples and pears.\n")
+    take(home, note.parent)
+    purged = forget_value(home, "Villa Aurelia", vault=True)
+    assert purged.proof.stores["names of your files"] == 1
+    assert {store for store, hits in purged.proof.stores.items() if hits} == {"names of your files"}
+    assert "Aurelia" not in " ".join(purged.proof.found)
+    note.rename(note.with_name("notes.md"))
+    purged = forget_value(home, "Villa Aurelia", vault=True)
+    assert purged.clean, purged.proof.found
+    assert b"Aurelia" not in everything(home)
+    assert take(home, note.parent).keys() >= {"normalize"}
+    assert b"Aurelia" not in everything(home)
+
+
+def test_tags_and_other_parts_of_the_user_are_masked_and_stay_theirs(home: Home, tmp_path: Path) -> None:
+    file = export(tmp_path / "in/a.json", chat("shown", OTHER, f"not in {VALUE}"))
+    take(home, file)
+    page = next(home.conversations.rglob("*.md"))
+    text = page.read_text()
+    assert "tags: []" in text
+    page.write_text(text.replace("tags: []", f'tags:\n  - "{VALUE}"\n  - garden'))
+    assert forget_value(home, VALUE).clean
+    text = page.read_text()
+    assert "REDACTED-purged" in text
+    assert "garden" in text
+    assert not list(home.conversations.rglob("*.conflict*.md"))
+    assert planned(home) == []
+
+
+# --- proof and kills --------------------------------------------------------------------------------------------------
+
+
+def test_the_proof_sees_what_is_left_anywhere(home: Home, tmp_path: Path) -> None:
+    take(home, export(tmp_path / "in/a.json", chat("gone-chat", SECRET_PLAN, ANSWER), chat("stays", OTHER, "in March")))
+    before = prove(home, [SECRET_PLAN], [("chatgpt", "gone-chat")], pieces=True)
+    for store in ("lake", "vault records", "vault pieces", "chroma", "ledger", "files", "palace.duckdb"):
+        assert before.stores[store] > 0, store
+    assert forget_chat(home, "gone-chat", vault=True).clean
+    for name, data in (("chroma/left.bin", SECRET_PLAN.encode("utf-16-le")), ("receipts/x.json", SECRET_PLAN.encode())):
+        (home.path / name).write_bytes(b"\0\1" + data)
+        assert prove(home, [SECRET_PLAN], [], pieces=True).found == [f"files: {name}"]
+        (home.path / name).unlink()
+
+
+STEPS = (
+    *("normalize", "redact", "write_pages", "_sweep_vault", "publish_vectors", "rebuild_indexes", "publish_tables"),
+    *("publish_exports", "compact"),
+)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_purge_that_is_killed_is_finished_by_the_next(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    take(home, export(tmp_path / "in/a.json", chat("gone-chat", SECRET_PLAN, ANSWER), chat("stays", OTHER, "in March")))
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, step, killed)
+        patch.setattr(
+            steps, "BEFORE_INDEXES", tuple(killed if one.__name__ == step else one for one in steps.BEFORE_INDEXES)
+        )
+        with pytest.raises(KeyboardInterrupt):
+            forget_chat(home, "gone-chat", vault=True)
+    with home.writing():
+        finish(home, "again")
+        assert finish(home, "once more") == {}
+    assert prove(home, [SECRET_PLAN, ANSWER], [("chatgpt", "gone-chat")], pieces=True).found == []
+    assert SECRET_PLAN.encode() not in everything(home)
+    assert planned(home) == []
+    assert audit(home, EVERYTHING) == {}
+
+
+# --- rules that change ------------------------------------------------------------------------------------------------
+
+
+def test_a_new_private_pattern_takes_the_old_words_out_of_every_store(home: Home, tmp_path: Path) -> None:
+    shown = chat("shown", "the code name is bluefalcon and nobody knows", "a fine name")
+    shown["title"] = "Notes on bluefalcon"
+    take(home, export(tmp_path / "in/a.json", shown, chat("stays", OTHER, "begin in March", start=START + DAY)))
+    page = next(path for path in home.conversations.rglob("*.md") if "bluefalcon" in path.name)
+    page.write_text(page.read_text().replace("nobody knows", "everybody knows"))  # makes a copy of the conflict
+    settings = home.settings.model_copy(
+        update={"redaction": home.settings.redaction.model_copy(update={"private_patterns": ["bluefalcon"]})}
+    )
+    changed = Home(settings)
+    take(changed)
+    assert planned(changed) == []
+    assert audit(changed, EVERYTHING) == {}
+    assert list(changed.conversations.rglob("*.conflict*.md"))
+    for path in changed.path.rglob("*"):
+        inside = path.relative_to(changed.path).as_posix()
+        assert "bluefalcon" not in path.name
+        if path.is_file() and not inside.startswith(("vault/", "lake/raw/", "ledger.sqlite")):
+            assert b"bluefalcon" not in path.read_bytes(), inside
+
+
+def test_names_of_files_are_redacted_where_they_are_shown(home: Home, tmp_path: Path) -> None:
+    address = "jane.doe" + "@" + "harbour-mail.de"
+    take(home, export(tmp_path / f"in/mail of {address}.json", chat("a", "hi", "ho")))
+    (tmp_path / f"in/broken {address}.json").write_text("{")
+    with home.writing():
+        ingest(home, [tmp_path / "in"], batch="names")
+        from palace_pipeline.stages.names import write_receipt
+        from palace_pipeline.stages.publish import publish_exports
+
+        publish_exports(home, "names")
+        with home.ledger() as ledger:
+            receipt = write_receipt(home, ledger, "names")
+    assert "[REDACTED:email]" in receipt["skipped"][0]["where"]
+    for path in (home.warehouse, home.receipts / "names.json"):
+        assert address.encode() not in path.read_bytes()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from palace_pipeline.purge.conversations import Raw, bury, elements_of, files_of, raw_of
-from palace_pipeline.purge.finish import Rest, finish, note_rest
 from palace_pipeline.purge.proof import Probes, Proof, prove
+from palace_pipeline.purge.rest import Rest, finish, note_rest
 from palace_pipeline.purge.targets import PurgeError, probes_of, records_of, resolve, with_continued
 from palace_pipeline.purge.values import Search, apply, keyed, masked_records, search
 from palace_pipeline.store.home import Home

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.receipts import compose, keep_receipt
 
+_EXTENSION = re.compile(r"(\.[A-Za-z0-9]{1,8})(?=$|!/|: )")
 _CONSTANT = ("", "files seen before")
 
 
@@ -33,7 +35,9 @@ class ShownNames:
     def _redacted(self, names: Collection[str]) -> dict[str, str]:
         settings, forgotten = self._home.settings.redaction, self._ledger.forgotten()
         funnel = Funnel(settings, self._home.key(), forgotten=forgotten)
-        shown = funnel.redact_fields({name: name for name in sorted(names)}).texts
+        # An extension at the end of an address would make another address of it.
+        apart = {name: _EXTENSION.sub(r"\n\1", name) for name in sorted(names)}
+        shown = {name: text.replace("\n.", ".") for name, text in funnel.redact_fields(apart).texts.items()}
         with self._ledger.transaction():
             self._ledger.write("DELETE FROM shown_names WHERE recipe != ?", (self._recipe,))
             self._ledger.write_many(

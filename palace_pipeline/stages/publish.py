@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 from sqlite3 import Row
 from typing import Any
 
-from palace_pipeline.planner import due
+from palace_pipeline.planner import EVER, due
 from palace_pipeline.stages.common import Counts, Job, Key, day_of, gone, key_of, logged
 from palace_pipeline.stages.names import with_shown_names
 from palace_pipeline.store import stats, warehouse
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
+
+_RULES = "tables_redaction"
+"""In the ledger's `meta`: the rules that the tables were last brought in line with."""
 
 
 def publish_tables(job: Job) -> Counts:
@@ -33,9 +36,25 @@ def publish_tables(job: Job) -> Counts:
         )
         built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in work]
         ledger.mark_built("tables", built)
+        if (before := ledger.meta(_RULES)) != job.recipes.redaction and not due(ledger, "tables", EVER, job.recipes):
+            if before is not None and not result.full:
+                # Deleted rows stay in the blocks of the file until others are written over them.
+                result = _anew(home, ledger)
+            ledger.set_meta(_RULES, job.recipes.redaction)
         note_published(ledger)
         rows = {f"{table}_rows": count for table, count in result.counts.items()}
         return logged(job, ledger, "tables", started, {"conversations": len(work), **rows})
+
+
+def _anew(home: Home, ledger: Ledger) -> warehouse.PublishResult:
+    return warehouse.publish(
+        home.path,
+        changed=None,
+        exports=export_rows(home, ledger),
+        skips=skip_rows(home, ledger),
+        pages=PagesOf(ledger),
+        zone=home.settings.zone,
+    )
 
 
 def publish_exports(home: Home, batch: str) -> Counts:
