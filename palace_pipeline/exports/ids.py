@@ -24,7 +24,25 @@ def derive_ids(messages: Sequence[Message]) -> None:
             message.text,
         )
         count = seen[base] = seen.get(base, 0) + 1
-        message.message_id = base if count == 1 else f"{base}~{count}"
+        if count == 1:
+            message.message_id = base
+            continue
+        while (own := f"{base}~{count}") in seen:  # an id of the source's that looks like one of these
+            count += 1
+        seen[base], seen[own] = count, 1
+        message.message_id = own
+
+
+BY_CONTENT = "content-"
+"""Begins the id of a conversation that is known by all that it says, and so gets another id when it grows."""
+
+
+def whole_content_id(name: str, messages: Sequence[Message]) -> str:
+    """Id of one of many conversations without id, title and time: made of all that it says.
+
+    Its beginning would not do: "hi" begins a good part of a data set, and two conversations must not become one.
+    """
+    return BY_CONTENT + short_hash(name, *(f"{m.role}:{m.text}" for m in messages))
 
 
 def derive_conversation_id(provider: str, chat_name: str, messages: Sequence[Message]) -> str:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
-from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
+from palace_pipeline.exports.ids import derive_conversation_id, derive_ids, whole_content_id
 from palace_pipeline.exports.plaintext import stem
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.turns import is_turn, messages_of, time_of
-from palace_pipeline.model import Conversation, Message, short_hash
+from palace_pipeline.model import Conversation, Message
 
 _LISTS = ("messages", "conversations", "conversation", "chat_messages")
 """Keys under which a conversation keeps its turns."""
@@ -57,7 +57,7 @@ class ListReader:
 
     format = "messages"
     provider = "sharegpt"
-    recipe = 1
+    recipe = 2
     spec = _SPEC
     layout: Literal["elements"] = "elements"
 
@@ -107,8 +107,7 @@ def _spoken(messages: list[Message], place: str, report: Report) -> bool:
 def _conversation(messages: list[Message], head: Mapping[str, Any], path: str, *, whole: bool) -> Conversation:
     """The conversation of these messages. `whole`: it is one of many in a file.
 
-    Without an id of its own, one of many that has neither title nor time is known by all that it says: questions like
-    "hi" begin a good part of a data set, and two conversations must not become one.
+    Without an id of its own, one of many that has neither title nor time is known by all that it says.
     """
     title = _text(head, _TITLES)
     created, local_created = time_of(head, _CREATED)
@@ -117,7 +116,7 @@ def _conversation(messages: list[Message], head: Mapping[str, Any], path: str, *
     if conversation_id is None:
         dated = created or local_created or any(m.created_at or m.local_time for m in messages)
         if whole and not title and not dated:
-            conversation_id = short_hash("sharegpt", stem(path), *(f"{m.role}:{m.text}" for m in visible))
+            conversation_id = whole_content_id(f"sharegpt {stem(path)}", visible)
         else:
             start = created.isoformat() if created else local_created or ""
             conversation_id = derive_conversation_id("sharegpt", f"{title or stem(path)}{start}", visible)
