@@ -45,6 +45,9 @@ _EXAMPLE_DOMAIN = re.compile(
 def email_at(data: bytes, at: int) -> Personal | None:
     """The e-mail address whose `@` stands at `at`."""
     domain = _DOMAIN.match(data, at)
+    if domain is not None and domain[2].lower() in _NOT_TLD:
+        # A file that is named by an address: `jane@host.org.json`.
+        domain = _DOMAIN.fullmatch(data, at, domain.start(2) - 1)
     if domain is None or domain[2].lower() in _NOT_TLD:
         return None
     local = _LOCAL.search(data, max(0, at - 64), at)
