@@ -146,6 +146,7 @@ def pages(home: Home) -> dict[str, bytes]:
     return {name: data for name, data in snapshot(home).items() if name.endswith(".md")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fixture",
     [
@@ -294,6 +295,7 @@ STEPS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_purge_that_is_killed_is_finished_by_the_next(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -356,5 +358,5 @@ def test_names_of_files_are_redacted_where_they_are_shown(home: Home, tmp_path: 
         with home.ledger() as ledger:
             receipt = write_receipt(home, ledger, "names")
     assert "[REDACTED:email]" in receipt["skipped"][0]["where"]
-    for path in (home.warehouse, home.receipts / "names.json"):
+    for path in (home.warehouse, home.receipts / "names.json", *home.conversations.rglob("*.md")):
         assert address.encode() not in path.read_bytes()

@@ -1,0 +1,78 @@
+"""`palace purge` as a person and as a program meet it."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.ingest.exports_for_tests import chat, export
+
+PLAN = "the meeting behind the old harbour is at nine"
+
+
+class Piped:
+    """Stdin with these bytes, and nobody to ask."""
+
+    def __init__(self, data: bytes) -> None:
+        self.buffer = io.BytesIO(data)
+
+    def isatty(self) -> bool:
+        return False
+
+
+@pytest.fixture
+def archive(palace: Run, tmp_path: Path) -> Run:
+    file = export(tmp_path / "in/a.json", chat("chat-one", PLAN, "as agreed"), chat("chat-two", "what else", "nothing"))
+    assert palace("ingest", str(file)).code == 0
+    return palace
+
+
+def test_a_conversation_is_purged_with_proof(archive: Run, tmp_path: Path) -> None:
+    result = archive("purge", "chat-one", "--vault", "--yes", "--json")
+    assert result.code == 0, result.err
+    assert result.json["clean"] is True
+    assert result.json["proof"]["found"] == []
+    assert set(result.json["proof"]["stores"].values()) == {0}
+    assert result.json["removed"]["conversations"] == 1
+    assert result.json["your_files"] == [str(tmp_path / "in/a.json")]
+    assert "chatgpt:chat-one" in result.err
+    again = archive("ingest", str(tmp_path / "in/a.json"), "--json")
+    assert again.code == 0
+    assert again.json["conversations"] == {"found": 2, "new": 0, "updated": 0, "unchanged": 1, "skipped": 1}
+    assert set(again.json["seconds"]) == {"raw_exports"}  # nothing to do starts no run
+    for path in (tmp_path / "home").rglob("*"):
+        assert not path.is_file() or PLAN.encode() not in path.read_bytes(), path.name
+    doctor = archive("doctor", "--json")
+    assert [line for line in doctor.json if line["level"] == "wrong"] == []
+
+
+def test_a_value_comes_from_stdin_and_is_never_shown(
+    archive: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Piped(b"old harbour\n"))
+    result = archive("purge", "--value-from-stdin", "--vault", "--yes")
+    assert result.code == 0, result.err
+    assert "old harbour" not in result.out + result.err
+    assert "nothing left" in result.out
+    page = next(path for path in (tmp_path / "home/conversations").rglob("*.md") if "chat-one" in path.name)
+    assert "the meeting behind the [REDACTED:purged] is at nine" in page.read_text()
+
+
+def test_wrong_usage_changes_nothing_and_says_what_to_write(
+    archive: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Piped(b"abc\n"))
+    before = {path: path.read_bytes() for path in (tmp_path / "home/conversations").rglob("*.md")}
+    for arguments, said in (
+        (("chat-",), "--yes"),
+        (("chat-", "--yes"), "chatgpt:chat-one, chatgpt:chat-two"),
+        (("nobody", "--yes"), "no conversation"),
+        (("--yes",), "--value-from-stdin"),
+        (("chat-one", "--value-from-stdin", "--yes"), "--value-from-stdin"),
+        (("--value-from-stdin", "--yes"), "at least 4 characters"),
+    ):
+        result = archive("purge", *arguments)
+        assert result.code == 2, arguments
+        assert said in result.err
+    assert {path: path.read_bytes() for path in before} == before
