@@ -268,3 +268,11 @@ def test_published_texts_are_looked_at_once_more() -> None:
     value = token(GITHUB)
     (leak,) = FUNNEL.scan_published(["fine", f"see {value}", "[REDACTED:github-pat] and [WITHHELD:redactor-error]"])
     assert (leak.index, leak.start, leak.end, leak.kind) == (1, 4, 44, "github-pat")
+
+
+def test_the_words_of_a_mask_tell_nothing_of_what_stands_beside_it() -> None:
+    digest = token("[0-9a-f]{32}")
+    for mask in ("[REDACTED:secret]", "[REDACTED:password]", "[REDACTED:bearer-token]"):
+        text = f"what does {mask} do, and {digest}?"
+        assert FUNNEL.redact_fields({"text": text}).texts["text"] == text
+        assert FUNNEL.scan_published([text]) == []

@@ -14,10 +14,11 @@ from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.redact import redact
 from palace_pipeline.store.home import Home
 from tests.ingest.exports_for_tests import START, chat, export
-from tests.redaction.samples import OPAQUE, token
+from tests.redaction.samples import token
 
 DAY = 86_400
-SECRET, OTHER = token(OPAQUE, 7), token(OPAQUE, 8)
+SHAPE = "[0-9a-f]{32}"  # bare, this could as well be a hash
+SECRET, OTHER = token(SHAPE, 7), token(SHAPE, 8)
 CHATS = {
     "claims": chat("claims", f"the api key is {SECRET}", start=START),
     "shows": chat("shows", f"what does {SECRET} do, and {OTHER}?", start=START + 40 * DAY),
