@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import dagster as dg
 
@@ -102,7 +101,7 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
     if home.exists:
         with home.ledger() as ledger:
             known = ledger.known_files()
-    current = partial(current_in, home.settings)
+    current = current_in(home.settings)
     request = request_for(list(scan(home.settings.folders, home.path)), known, context.cursor, time.time(), current)
     if request.run_key is None:
         return dg.SkipReason(request.reason)

@@ -156,6 +156,8 @@ def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
 
 def _readable(path: str) -> str:
     """A path that can be stored and shown; bytes that are no UTF-8 become replacement marks."""
+    if path.isascii():
+        return path
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

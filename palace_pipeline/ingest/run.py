@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from palace_pipeline.exports.registry import READERS
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.ingest.gathered import File, hash_of, hash_of_file, not_there
+from palace_pipeline.ingest.grown import continue_grown
 from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, Purged
@@ -47,13 +47,31 @@ ALL_READERS = "*:" + short_hash(*(f"{name}:{recipe}" for name, recipe in sorted(
 
 def needs_reading(ledger: Ledger, settings: Settings, found: Iterable[Seen | Missing]) -> bool:
     """True if a file is new or changed, or its reader or zone has changed since it was read."""
-    return bool(changes(found, ledger.known_files(), partial(current_in, settings)))
+    return bool(changes(found, ledger.known_files(), current_in(settings)))
 
 
-def current_in(settings: Settings, known: Known) -> bool:
-    """`is_current` for a file of a home with these settings."""
-    zone = settings.timezone_of(Path(str(known["path"])))
-    return is_current(known, str(zone) if zone else None)
+def current_in(settings: Settings) -> Callable[[Known], bool]:
+    """`is_current` for files of a home with these settings; of a hundred thousand files most have the same answer."""
+    zoned = any(source.timezone for source in settings.sources)
+    own = {str(folder) for folder in settings.folders}
+    zones: dict[str, str | None] = {}
+    known_answers: dict[tuple[object, str | None], bool] = {}
+
+    def zone_of(path: str) -> str | None:
+        place = path if path in own else path.rpartition("/")[0]
+        if place not in zones:
+            zone = settings.timezone_of(Path(path))
+            zones[place] = str(zone) if zone else None
+        return zones[place]
+
+    def current(known: Known) -> bool:
+        zone = zone_of(str(known["path"])) if zoned else None
+        answer = (known["recipe"], zone)
+        if answer not in known_answers:
+            known_answers[answer] = is_current(known, zone)
+        return known_answers[answer]
+
+    return current
 
 
 def ingest(
@@ -110,6 +128,7 @@ class _Run:
         self.home, self.ledger, self.vault, self.limit = home, ledger, vault, limit
         self.kept = vault
         """Where members that were kept are read from; in a dry run too, which puts nothing into it."""
+        self._is_current = current_in(home.settings)
         self.tally = Tally()
         self.unchanged: list[str] = []
         """Files that need no reading. They are counted all at once: each count goes through all skips that are known."""
@@ -159,9 +178,6 @@ class _Run:
         self.tally.file("skipped", [skip])
         if not item.expected and (row is None or row["status"] != "quarantined"):
             self._file_row(item, None, "quarantined", [skip], {}, 0, 0)
-
-    def _is_current(self, row: Known) -> bool:
-        return current_in(self.home.settings, row)
 
     # --- one file -----------------------------------------------------------------------------------------------------
 
@@ -251,6 +267,7 @@ class _Run:
             except MemberError as error:
                 _tell(report, str(error))
         retire(self.ledger, before, self._current)
+        continue_grown(self.ledger, file.path, before)
 
     def _current(self, format_name: str, recipe: str) -> bool:
         return recipe.partition("@")[0] == RECIPES.get(format_name)
