@@ -37,7 +37,7 @@ def records(member: Member, report: Report, is_whole: Callable[[Record], bool]) 
                 if type(value) is dict:
                     yield number, value
                 elif not line:
-                    report.skip("line too long", f"line {number}", expected=False)
+                    report.skip("line too long (more than 128 MiB)", f"line {number}", expected=False)
                 elif value is _NO_JSON:
                     report.skip("damaged line", f"line {number}", expected=False)
                     for piece in _salvaged(line, is_whole):

@@ -41,10 +41,10 @@ def test_damage_is_counted_with_its_line_and_the_rest_is_read(monkeypatch):
         ("damaged line", "line 2"),
         ("line is no record", "line 4"),
         ("line is no record", "line 5"),
-        ("line too long", "line 7"),
+        ("line too long (more than 128 MiB)", "line 7"),
         ("damaged line", "line 8"),
         ("damaged line", "line 9"),
-        ("line too long", "line 10"),
+        ("line too long (more than 128 MiB)", "line 10"),
         ("record without a message", "line 11"),
         ("damaged line", "line 12"),
     ]
