@@ -20,6 +20,9 @@ from palace_pipeline.redaction.views import flat
 GRAM = 8
 LEAST_PIECE = 12
 MAX_VALUE = 16_384
+HEAD = 64
+"""Characters by which a value is looked for that is found whole or not at all: an automaton over long ones that repeat
+themselves takes quadratic time to build."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
@@ -80,7 +83,7 @@ class Memory:
                 self._values.append((data, claim))
                 if len(data) < 16 or len(data) > MAX_VALUE or claim.whole or not _grams(data):
                     if 0x80 not in data:
-                        grams.setdefault(data, []).append((index, 0))
+                        grams.setdefault(data[:HEAD], []).append((index, 0))
                     continue
                 for gram, offset in _grams(data):
                     grams.setdefault(gram, []).append((index, offset))
@@ -88,7 +91,7 @@ class Memory:
         self._places = [grams[key] for key in self._keys]
         self._automaton = BytesAhoCorasick(self._keys, matchkind=MatchKind.Standard) if grams else None
         # Flat data tells one letter beyond ASCII from none: what has some is looked for in the text itself.
-        forms = [_searchable(form) for form, _ in self._wide]
+        forms = [_searchable(form[:HEAD]) for form, _ in self._wide]
         self._wide_automaton = AhoCorasick(forms, matchkind=MatchKind.Standard) if forms else None
 
     def __bool__(self) -> bool:
@@ -117,9 +120,12 @@ class Memory:
     def _wide_echoes(
         self, automaton: AhoCorasick, text: str, data: bytes, spend: Callable[[int], None]
     ) -> Iterator[Echo]:
-        for index, start, end in automaton.find_matches_as_indexes(_searchable(text), overlapping=True):
+        for index, start, _ in automaton.find_matches_as_indexes(_searchable(text), overlapping=True):
             form, claim = self._wide[index]
-            spend(end - start)
+            end = start + len(form)
+            spend(len(form))
+            if end > len(text):
+                continue
             glued = _glued(data, start - 1, data[start]) or _glued(data, end, data[end - 1])
             if text[start:end] == form and not (glued and (claim.whole or end - start < LEAST_PIECE)):
                 yield Echo(start, end, claim)

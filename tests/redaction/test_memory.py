@@ -66,3 +66,12 @@ def test_known_values_of_any_script_and_size_are_found_in_the_midst_of_others(va
     assert value not in out["t"]
     assert out["t"].startswith(run)
     assert out["u"] == "[REDACTED:known-value]"
+
+
+def test_long_values_are_looked_for_by_their_beginning_and_found_whole() -> None:
+    value = token("[A-Za-z0-9]{30}") * 2_000
+    memory = Memory([Claim(value, "secret", "r", whole=True), Claim("蓝" * 9_000, "known-value", "known-value")])
+    assert max(map(len, memory._keys)) <= 64  # an automaton over the whole would take quadratic time
+    assert _echoes(memory, f"see {value} there") == [value]
+    assert _echoes(memory, f"see {value[:-1]} there") == []
+    assert _echoes(memory, f"看{'蓝' * 9_000}看") == ["蓝" * 9_000]
