@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of examples, one a line, in many scripts
 """A truth set for redaction, drawn from a seed: secrets and personal data as they are pasted, disguised, and look-alikes.
 
     python benchmarks/redaction_corpus.py --seed 5 > corpus.jsonl
@@ -278,9 +279,7 @@ def fill(source: Source, template: str) -> tuple[str, str]:
 
 
 MNEMONIC = tuple(
-    "abandon ability about absent absorb abstract access account achieve acoustic acquire actress adapt address advance "
-    "anchor ancient apple april arrow attend autumn balance banana battle beach blanket bridge bronze butter cactus canoe "
-    "canyon castle cereal cloth coconut cradle dolphin eagle fabric garlic harvest island jungle kitten lemon magnet".split()
+    ["abandon", "ability", "about", "absent", "absorb", "abstract", "access", "account", "achieve", "acoustic", "acquire", "actress", "adapt", "address", "advance", "anchor", "ancient", "apple", "april", "arrow", "attend", "autumn", "balance", "banana", "battle", "beach", "blanket", "bridge", "bronze", "butter", "cactus", "canoe", "canyon", "castle", "cereal", "cloth", "coconut", "cradle", "dolphin", "eagle", "fabric", "garlic", "harvest", "island", "jungle", "kitten", "lemon", "magnet"]
 )
 
 # --- disguises --------------------------------------------------------------------------------------------------------
@@ -294,7 +293,10 @@ def _each(text: str, size: int, joint: str) -> str:
 
 
 def _circled(text: str) -> str:
-    return "".join(chr(0x24B6 + ord(c) - 65) if "A" <= c <= "Z" else chr(0x24D0 + ord(c) - 97) if "a" <= c <= "z" else c for c in text)
+    return "".join(
+        chr(0x24B6 + ord(c) - 65) if "A" <= c <= "Z" else chr(0x24D0 + ord(c) - 97) if "a" <= c <= "z" else c
+        for c in text
+    )
 
 
 def _superscript(text: str) -> str:
@@ -303,12 +305,24 @@ def _superscript(text: str) -> str:
 
 def _mathematical(text: str) -> str:
     bases = (0x1D400, 0x1D41A, 0x1D7CE)
-    return "".join(chr(bases[0] + ord(c) - 65) if "A" <= c <= "Z" else chr(bases[1] + ord(c) - 97) if "a" <= c <= "z" else chr(bases[2] + ord(c) - 48) if c.isdigit() and c.isascii() else c for c in text)
+    return "".join(
+        chr(bases[0] + ord(c) - 65)
+        if "A" <= c <= "Z"
+        else chr(bases[1] + ord(c) - 97)
+        if "a" <= c <= "z"
+        else chr(bases[2] + ord(c) - 48)
+        if c.isdigit() and c.isascii()
+        else c
+        for c in text
+    )
 
 
 def _dump(text: str) -> str:
     data = text.encode()
-    return "\n".join(f"{at:08x}  {data[at : at + 16].hex(' ')}  |{''.join(chr(b) for b in data[at : at + 16])}|" for at in range(0, len(data), 16))
+    return "\n".join(
+        f"{at:08x}  {data[at : at + 16].hex(' ')}  |{''.join(chr(b) for b in data[at : at + 16])}|"
+        for at in range(0, len(data), 16)
+    )
 
 
 DISGUISES: dict[str, Callable[[str], str]] = {
@@ -339,7 +353,20 @@ PHONES = {
     "mx": ("+52 55 5123 {d4}",), "nl": ("+31 20 555 {d4}", "06-1234{d4}"), "be": ("+32 2 512 {d2} {d2}",), "ch": ("+41 44 668 {d2} {d2}", "044 668 {d2} {d2}"), "at": ("+43 1 5337{d3}",), "se": ("+46 8 508 {d2} {d3}", "070-123 {d2} {d2}"), "no": ("+47 22 {d2} {d2} {d2}",), "dk": ("+45 33 {d2} {d2} {d2}",), "fi": ("+358 9 310 {d4}",), "pl": ("+48 22 {d3} {d2} {d2}", "501 {d3} {d3}"),
     "tr": ("+90 532 {d3} {d2} {d2}",), "za": ("+27 21 {d3} {d4}",), "ng": ("+234 803 {d3} {d4}",), "sg": ("+65 6123 {d4}",), "hk": ("+852 2123 {d4}",), "tw": ("+886 2 2345 {d4}", "0912-345-{d3}"), "il": ("+972 3-123-{d4}",), "ua": ("+380 44 {d3} {d2} {d2}",), "ar": ("+54 11 4321-{d4}",), "vn": ("+84 24 3825 {d4}",), "th": ("+66 2 123 {d4}",), "0049": ("0049 30 9018{d3}0",), "0086": ("0086-138-1234-{d4}",),
 }  # fmt: skip
-PHONE_LINES = ("call me at {s}", "Tel.: {s}", "phone: {s}", "我的手机号是{s}", "電話番号は{s}です", "mon numéro de téléphone est le {s}", "Telefon: {s}", "mi teléfono es {s}", "мой телефон {s}", "WhatsApp {s}", '{"phone": "{s}"}', "mobile {s}, evenings")
+PHONE_LINES = (
+    "call me at {s}",
+    "Tel.: {s}",
+    "phone: {s}",
+    "我的手机号是{s}",
+    "電話番号は{s}です",
+    "mon numéro de téléphone est le {s}",
+    "Telefon: {s}",
+    "mi teléfono es {s}",
+    "мой телефон {s}",
+    "WhatsApp {s}",
+    '{"phone": "{s}"}',
+    "mobile {s}, evenings",
+)
 INTERNATIONAL = (*PHONE_LINES, "{s}", "reach her: {s}", "Bob <{s}>")
 
 
@@ -364,21 +391,85 @@ def personal(source: Source) -> Iterator[tuple[str, str, str]]:
             line = source.rng.choice(INTERNATIONAL if value.startswith("+") else PHONE_LINES)
             yield f"phone-{country}", line.replace("{s}", value), value
     visa, amex = _luhn("4" + source.digits(14)), _luhn("37" + source.digits(12))
-    for kind, value in (("dots", _each(visa, 4, ".")), ("spaces", _each(visa, 4, " ")), ("plain", visa), ("amex", f"{amex[:4]} {amex[4:10]} {amex[10:]}"), ("nbsp", _each(visa, 4, "\u00a0")), ("mir", _luhn("2200" + source.digits(11))), ("unionpay19", _luhn("621" + source.digits(15))), ("en-dash", _each(visa, 4, "–"))):
-        yield f"card-{kind}", source.pick("card {s} exp 04/29", "paid with {s}", "卡号：{s}", '"pan":"{s}"', "{s}", "Kreditkarte {s}, CVC 123").replace("{s}", value), value
+    for kind, value in (
+        ("dots", _each(visa, 4, ".")),
+        ("spaces", _each(visa, 4, " ")),
+        ("plain", visa),
+        ("amex", f"{amex[:4]} {amex[4:10]} {amex[10:]}"),
+        ("nbsp", _each(visa, 4, "\u00a0")),
+        ("mir", _luhn("2200" + source.digits(11))),
+        ("unionpay19", _luhn("621" + source.digits(15))),
+        ("en-dash", _each(visa, 4, "–")),
+    ):
+        yield (
+            f"card-{kind}",
+            source.pick(
+                "card {s} exp 04/29", "paid with {s}", "卡号：{s}", '"pan":"{s}"', "{s}", "Kreditkarte {s}, CVC 123"
+            ).replace("{s}", value),
+            value,
+        )
     user, host = source.shape("[a-z]{5}\\.[a-z]{6}"), source.shape("[a-z]{7}")
-    mails = {"plain": f"{user}@{host}.io", "at-dot": f"{user.replace('.', ' (dot) ')} (at) {host} (dot) com", "brackets": f"{user}[at]{host}[dot]org", "upper": f"{user}@{host}.CO.UK".upper(), "plus": f"{user}+news@sub.{host}.dev", "unicode": f"jürgen.{user}@{host}.de", "idn": f"{user}@m\u00fcller-{host}.de", "percent": f"{user}%40{host}.com", "mailto": f"{user}@{host}.fr", "html": f"{user}&#64;{host}.net", "words": f"{user} at {host} dot com", "long-tld": f"{user}@{host}.technology", "digits": f"{source.digits(8)}@qq.com", "underscore": f"{user.replace('.', '_')}@{host}.co.jp"}
+    mails = {
+        "plain": f"{user}@{host}.io",
+        "at-dot": f"{user.replace('.', ' (dot) ')} (at) {host} (dot) com",
+        "brackets": f"{user}[at]{host}[dot]org",
+        "upper": f"{user}@{host}.CO.UK".upper(),
+        "plus": f"{user}+news@sub.{host}.dev",
+        "unicode": f"jürgen.{user}@{host}.de",
+        "idn": f"{user}@m\u00fcller-{host}.de",
+        "percent": f"{user}%40{host}.com",
+        "mailto": f"{user}@{host}.fr",
+        "html": f"{user}&#64;{host}.net",
+        "words": f"{user} at {host} dot com",
+        "long-tld": f"{user}@{host}.technology",
+        "digits": f"{source.digits(8)}@qq.com",
+        "underscore": f"{user.replace('.', '_')}@{host}.co.jp",
+    }
     for kind, value in mails.items():
-        line = "mailto:{s}" if kind == "mailto" else source.pick("write to {s}", "Mail: {s}", "邮箱是{s}。", "<{s}>", "From: Bob <{s}>", "{s}")
+        line = (
+            "mailto:{s}"
+            if kind == "mailto"
+            else source.pick("write to {s}", "Mail: {s}", "邮箱是{s}。", "<{s}>", "From: Bob <{s}>", "{s}")
+        )
         yield f"email-{kind}", line.replace("{s}", value), value
-    for country, bban in (("DE", source.digits(18)), ("FR", source.digits(10) + source.shape("[A-Z0-9]{11}") + source.digits(2)), ("ES", source.digits(20)), ("NL", "ABNA" + source.digits(10)), ("IT", "X" + source.digits(22)), ("CH", source.digits(17)), ("PL", source.digits(24)), ("SA", source.digits(20)), ("BR", source.digits(23) + "P1"), ("MT", "MALT" + source.digits(5) + source.alnum(18).upper()), ("NO", source.digits(11))):
+    for country, bban in (
+        ("DE", source.digits(18)),
+        ("FR", source.digits(10) + source.shape("[A-Z0-9]{11}") + source.digits(2)),
+        ("ES", source.digits(20)),
+        ("NL", "ABNA" + source.digits(10)),
+        ("IT", "X" + source.digits(22)),
+        ("CH", source.digits(17)),
+        ("PL", source.digits(24)),
+        ("SA", source.digits(20)),
+        ("BR", source.digits(23) + "P1"),
+        ("MT", "MALT" + source.digits(5) + source.alnum(18).upper()),
+        ("NO", source.digits(11)),
+    ):
         value = _iban(country, bban)
         for form in (value, _each(value, 4, " "), value.lower(), _each(value, 4, "-")):
-            yield f"iban-{country}", source.pick("IBAN {s}", "überweise an {s} danke", "{s}", '"iban": "{s}"').replace("{s}", form), form
+            yield (
+                f"iban-{country}",
+                source.pick("IBAN {s}", "überweise an {s} danke", "{s}", '"iban": "{s}"').replace("{s}", form),
+                form,
+            )
     octets = f"{source.pick('93', '185', '145', '66')}.{source.rng.randint(1, 250)}.{source.rng.randint(1, 250)}.{source.rng.randint(1, 250)}"
-    addresses = {"v4": octets, "v6-full": ":".join(["2a01", *(source.shape("[1-9a-f][0-9a-f]{3}") for _ in range(7))]), "v6-short": f"2a00:{source.hex(4)}::{source.shape('[1-9a-f]{3}')}", "v6-upper": f"2A03:{source.hex(4).upper()}:{source.hex(4).upper()}::1", "v6-mapped": f"::ffff:{octets}", "v4-port": octets, "v6-zone": f"2001:470:{source.hex(4)}:{source.shape('[1-9a-f]{3}')}::2"}
+    addresses = {
+        "v4": octets,
+        "v6-full": ":".join(["2a01", *(source.shape("[1-9a-f][0-9a-f]{3}") for _ in range(7))]),
+        "v6-short": f"2a00:{source.hex(4)}::{source.shape('[1-9a-f]{3}')}",
+        "v6-upper": f"2A03:{source.hex(4).upper()}:{source.hex(4).upper()}::1",
+        "v6-mapped": f"::ffff:{octets}",
+        "v4-port": octets,
+        "v6-zone": f"2001:470:{source.hex(4)}:{source.shape('[1-9a-f]{3}')}::2",
+    }
     for kind, value in addresses.items():
-        line = "connect {s}:8443 failed" if kind == "v4-port" else source.pick("client {s} connected", "from {s}", "ssh root@{s}", '"ip":"{s}"', "服务器IP：{s}") if kind != "v6-full" else "peer [{s}]:443"
+        line = (
+            "connect {s}:8443 failed"
+            if kind == "v4-port"
+            else source.pick("client {s} connected", "from {s}", "ssh root@{s}", '"ip":"{s}"', "服务器IP：{s}")
+            if kind != "v6-full"
+            else "peer [{s}]:443"
+        )
         yield f"ip-{kind}", line.replace("{s}", value), value
     ssn = f"{source.rng.randint(101, 660)}-{source.rng.randint(10, 99)}-{source.rng.randint(1000, 9999)}"
     yield "ssn", f"SSN {ssn}", ssn
@@ -398,7 +489,7 @@ def lookalikes(source: Source) -> Iterator[tuple[str, str]]:
         "uuid": (f"id={source.uuid()}", f"/orders/{source.uuid()}/items", f"urn:uuid:{source.uuid()}", f"device {source.uuid().upper()} paired", f'"parent_id": "{source.uuid()}"', f"{{{source.uuid()}}}", f"GUID: {source.uuid()}", f"conversation {source.uuid()} archived", f"PARTUUID={source.uuid()}", f"tenant: {source.uuid()}"),
         "ids": (f"toolu_{a(24)}", f"call_{a(24)}", f"chatcmpl-{a(29)}", f"msg_{a(24)}", f"file-{a(24)}", f"asst_{a(24)}", f"resp_{h(48)}", f"evt_{a(24)}", f"cus_{a(14)}", f"run-{h(32)}", f"req_{a(24)}", f"ULID 01{source.shape('[0-9A-HJKMNP-TV-Z]{24}')}", f"trace {h(32)} span {h(16)}", f"jobId={d(10)}", f"arn:aws:sns:eu-west-1:{d(12)}:{word}", f"ami-0{h(16)}", f"projects/{word}-{d(6)}", f"G-{source.shape('[A-Z0-9]{10}')} analytics", f"doi:10.1{d(3)}/{word}.{d(6)}", f"toolu_vrtx_{a(24)}", f"gen-{d(10)}-{a(20)}", f"rs_{h(50)}", f"fc_{h(50)}", f"ws_{h(48)}", f"batch_{h(32)}", f"org-{a(24)}", f"proj_{a(24)}", f"price_1{a(23)}", f"pi_3{a(23)}", f"thread_{a(24)}", f"snap-0{h(16)}", f"srvtoolu_{a(24)}", f"video id dQ{a(9)}", f"slack ts 17{d(8)}.{d(6)}"),
         "lockfile": (f"    resolution: {{integrity: sha512-{b(64)}}}", f'  resolved "https://registry.yarnpkg.com/{word}/-/{word}-1.2.3.tgz#{h(40)}"', f'checksum = "{h(64)}"', f"{word} v1.2.3/go.mod h1:{b(32)}", f"    --hash=sha256:{h(64)} \\", f'hash = "sha256:{h(64)}"', f"    {word} (1.2.3)\n      sha256 {h(64)}", f"  '@scope/{word}@1.2.3(react@18.2.0)': {{}}", f'"url": "https://files.pythonhosted.org/packages/{h(2)}/{h(2)}/{h(60)}/{word}-1.0-py3-none-any.whl"'),
-        "binary": (f"data:image/webp;base64,UklGR{a(200)}", f"url(data:font/woff2;base64,d09GMg{a(160)})", f'<img src="data:image/svg+xml;base64,{base64.b64encode(b"<svg xmlns=" + b"x" * 40 + b"></svg>").decode()}">', f"AAAA{a(80)}AAAA wasm blob", base64.b64encode(f"Dear team, the {word} release is moved to next Friday because of the holiday.".encode()).decode(), base64.b64encode(json.dumps({"page": 3, "sort": "name", "filter": word}).encode()).decode(), f'"nextCursor": "{base64.b64encode(b"{" + chr(34).encode() + b"offset" + chr(34).encode() + b":120,x:1}").decode()}"', f"000000{d(2)}  7f 45 4c 46 02 01 01 00  00 00 00 00 00 00 00 00  |.ELF............|", f"b'\\x89PNG\\r\\n\\x1a\\n\\x00\\x00\\x00'", f"sourceMappingURL=data:application/json;base64,{base64.b64encode(b'{version:3,sources:[],names:[],mappings:AAAA}').decode()}"),
+        "binary": (f"data:image/webp;base64,UklGR{a(200)}", f"url(data:font/woff2;base64,d09GMg{a(160)})", f'<img src="data:image/svg+xml;base64,{base64.b64encode(b"<svg xmlns=" + b"x" * 40 + b"></svg>").decode()}">', f"AAAA{a(80)}AAAA wasm blob", base64.b64encode(f"Dear team, the {word} release is moved to next Friday because of the holiday.".encode()).decode(), base64.b64encode(json.dumps({"page": 3, "sort": "name", "filter": word}).encode()).decode(), f'"nextCursor": "{base64.b64encode(b"{" + chr(34).encode() + b"offset" + chr(34).encode() + b":120,x:1}").decode()}"', f"000000{d(2)}  7f 45 4c 46 02 01 01 00  00 00 00 00 00 00 00 00  |.ELF............|", "b'\\x89PNG\\r\\n\\x1a\\n\\x00\\x00\\x00'", f"sourceMappingURL=data:application/json;base64,{base64.b64encode(b'{version:3,sources:[],names:[],mappings:AAAA}').decode()}"),
         "minified": ("!function(e,t){var n=t.key,r=e.token||null;return n&&r?n+r:void 0}(this,{key:1});", f"var a=b.length,c=d?e.f:g;for(;a--;)h[i[a]]=j.k(l,{d(3)});", "t.exports={cookieName:n.a,secretName:r.b,tokenType:i.c}", f".btn-{word}:hover>a::after{{color:#{h(6)};background:#{h(6)}80}}", f"@media(max-width:{d(3)}px){{.key{{margin:0 {d(1)}px}}}}", f"--md-sys-color-primary: rgb({d(2)} {d(2)} {d(2)});", "e=>e.password===t.confirmPassword", f'webpackChunk{word}=self.webpackChunk{word}||[]).push([[{d(3)}],{{{d(4)}:(e,t,n)=>{{}}}}])'),
         "numbers": (f"ISBN 978-3-16-{d(6)}-0", f"order #{d(12)}", f"tracking number 1Z{source.shape('[0-9A-Z]{16}')}", f"epoch {17}{d(11)}", f"at 52.{d(6)}, 13.{d(6)}", f"invoice 2026-{d(5)}", f"v{d(1)}.{d(2)}.{d(1)}-rc.{d(1)}", f"build 10.0.{d(5)}.{d(4)}", f"2026-01-0{source.rng.randint(1, 9)} 12:3{source.rng.randint(0, 9)}:{d(2)}.{d(6)}", f"total 1 {d(3)} {d(3)} bytes", f"SKU {source.shape('[A-Z]{3}-[0-9]{5}-[A-Z]{2}')}", f"EAN 40{d(11)}", f"port 8{d(3)}, pid {d(5)}", f"ratio {d(3)}:{d(3)}", f"ticket JIRA-{d(5)}", f"RFC {d(4)} section 4.{d(1)}.{d(1)}.{d(1)}", f"0x{h(16)} in libc.so.6", f"mac {':'.join(h(2) for _ in range(6))}", f"range 2019-2024, pages {d(3)}-{d(3)}", f"score 0.{d(16)}", f"Chrome/13{source.rng.randint(0, 9)}.0.{d(4)}.{d(2)}", f"user id {d(9)}", f"{d(8)} rows", f"CVE-2025-{d(5)}", f"PO number {d(10)}", f"partita {d(2)}/{d(2)}/2025", f"bytes 0-{d(6)}/{d(7)}", f"size={d(9)} mtime=17{d(8)}.{d(3)}", f"{d(4)} {d(4)} {d(4)} checks"),
         "config": ("password: ${DB_PASSWORD}", "password: ${DB_PASSWORD:-}", "api_key: !ENV ${API_KEY}", 'token = var.github_token', "secret: {{ .Values.auth.secret }}", "PASSWORD=$(openssl rand -hex 16)", "api-key: <your-api-key>", "token: <TOKEN>", "SECRET_KEY=changeme", "password: null", 'password = ""', "PASSWORD=", 'key: "value"', "secretName: tls-cert", "passwordSecretRef:\n  name: db\n  key: password", "tokenExpiry: 3600s", "auth: none", "credentialsId: 'deploy-bot'", "API_TOKEN=%API_TOKEN%", "$env:TOKEN = $token", "api_key=os.environ['API_KEY']", "secret=vault:secret/data/app#key", "token: ENC[PKCS7,...]", "password: '******'", "apiKey: 'YOUR_API_KEY_HERE'", "password_min_length: 12", "key_file: /etc/ssl/private/key.pem", "sshKeyPath = ~/.ssh/id_ed25519", 'password: {{ lookup("env", "PW") }}', "client_secret: @Microsoft.KeyVault(SecretUri=https://kv.vault.azure.net/)", "token: ${{ github.token }}", "secrets: inherit", "DB_PASSWORD: ${?DB_PASSWORD}", "POSTGRES_PASSWORD_FILE=/run/secrets/pg", "keyAlias=upload", 'authMode = "oauth2"', "session_timeout=1800", "password=<%= ENV['PW'] %>", 'privateKey: fs.readFileSync("key.pem")', "token_url: https://auth.example.org/token", "enable_auth: true", "key=ctrl+shift+p", "sort_key: created_at", "partition_key = customer_id", "cacheKey: user-profile-v2", "i18n.key=checkout.button.label", "access_key_id: ${{ vars.KEY_ID }}"),
@@ -462,10 +553,26 @@ def rows(seed: int | str) -> Iterator[Row]:
         for kind, text, value in personal(source):
             yield row("personal", kind, text, value)
     source = Source(f"{seed}/echo")
-    for kind, (claim, echo) in {"url": ("postgres://app:{s}@db/x", "then I typed {s}"), "named": ("DB_PASSWORD={s}", "with {s} it works"), "prose": ("the password is {s}", "psql asked, I gave {s}"), "percent": ("password: {s}", "?p={q}"), "escaped": ("token={s}", '{"v":"{s}"}'), "cn": ("密码是{s}", "我试了{s}不行"), "upper": ("api_key={s}", "the log shows {s}!"), "base64": ("secret: {s}", "blob {e}")}.items():
+    for kind, (claim, echo) in {
+        "url": ("postgres://app:{s}@db/x", "then I typed {s}"),
+        "named": ("DB_PASSWORD={s}", "with {s} it works"),
+        "prose": ("the password is {s}", "psql asked, I gave {s}"),
+        "percent": ("password: {s}", "?p={q}"),
+        "escaped": ("token={s}", '{"v":"{s}"}'),
+        "cn": ("密码是{s}", "我试了{s}不行"),
+        "upper": ("api_key={s}", "the log shows {s}!"),
+        "base64": ("secret: {s}", "blob {e}"),
+    }.items():
         for _ in range(6):
-            value = source.shape("[A-Za-z0-9]{5}[!@#%+/]{1}[A-Za-z0-9]{8}[0-9]{2}") if kind in ("named", "percent", "prose") else source.alnum(24)
-            shown = {"{q}": urllib.parse.quote(value, safe=""), "{e}": base64.b64encode(f"value is {value} ok".encode()).decode()}
+            value = (
+                source.shape("[A-Za-z0-9]{5}[!@#%+/]{1}[A-Za-z0-9]{8}[0-9]{2}")
+                if kind in ("named", "percent", "prose")
+                else source.alnum(24)
+            )
+            shown = {
+                "{q}": urllib.parse.quote(value, safe=""),
+                "{e}": base64.b64encode(f"value is {value} ok".encode()).decode(),
+            }
             line = echo.replace("{s}", value)
             for hole, form in shown.items():
                 line = line.replace(hole, form)

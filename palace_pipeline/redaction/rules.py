@@ -30,7 +30,6 @@ class Rule:
     locate: bool
     bare_start: bool
     never: tuple[str, ...]
-    shape_tests: bool
 
 
 @cache
@@ -60,7 +59,6 @@ def _rule(row: dict[str, Any]) -> Rule:
         locate=locate,
         bare_start=all(anchor.isalnum() for anchor in anchors),
         never=tuple(row.get("never", ())),
-        shape_tests=bool(row.get("shape_tests", True)),
     )
 
 

@@ -11,7 +11,7 @@ from palace_pipeline.redaction.engine import Rule, RuleEngine, load_rules
 from palace_pipeline.redaction.shapes import draw, parse
 
 ENGINE = RuleEngine()
-RULES = [rule for rule in load_rules() if rule.shape_tests]
+RULES = list(load_rules())
 
 
 def _covered(text: str, value: str) -> float:
@@ -61,3 +61,9 @@ def test_ids_are_unique_and_kinds_fit_into_a_mask() -> None:
     rules = load_rules()
     assert len({rule.id for rule in rules}) == len(rules)
     assert all(re.fullmatch(r"[a-z0-9-]{2,40}", kind) for kind in ENGINE.kinds)
+
+
+def test_every_rule_carries_what_its_positive_and_negative_examples_are_drawn_from() -> None:
+    for rule in RULES:
+        assert rule.shapes, rule.id
+        assert rule.gate == "body" or rule.never, f"{rule.id}: a rule without a verdict needs shapes that must not match"
