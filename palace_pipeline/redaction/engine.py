@@ -26,7 +26,7 @@ from palace_pipeline.redaction.telling import Telling
 from palace_pipeline.redaction.tokens import GUESSED, Said, unknown_token
 from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
 from palace_pipeline.redaction.view import View
-from palace_pipeline.redaction.views import decoded_base64, flat, views_of
+from palace_pipeline.redaction.views import MAX_DECODED, decoded_base64, flat, views_of
 from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.settings import RedactionSettings
 
@@ -34,6 +34,8 @@ WORK_BASE = 4_000_000
 WORK_PER_CHARACTER = 60
 MAX_DEPTH = 2
 MAX_BLOB = 4096
+MAX_RUN = MAX_DECODED * 4 // 3 - 4
+"""Characters of an encoded run that are decoded at least; the rest of a longer one is masked."""
 
 
 class WorkLimit(Exception):
@@ -300,6 +302,9 @@ class RuleEngine:
             plain = decoded_base64(text[start:end])
             if plain is not None:
                 work.spend(2 * len(plain))
+                if size > MAX_RUN:
+                    # Text in it that is not decoded is not judged either.
+                    own.append(Hit(start + MAX_RUN, end, "secret", "unread", "view", 0.3, "", whole=True))
                 yield start, end, plain
 
 

@@ -55,7 +55,7 @@ def email_at(data: bytes, at: int) -> Personal | None:
         return None
     start = local.start()
     before = data[max(0, start - 160) : start]
-    if before[-1:] in b"@/:" and before[-1:] and re.search(rb"://\S*\Z", before):
+    if before[-1:] in b"@/:" and before[-1:] and re.search(rb"://[^\s/?#]*\Z", before):
         return None  # the user part of a URL
     if data[domain.end() : domain.end() + 1] == b":" and local[0] == b"git":
         return None

@@ -111,10 +111,12 @@ def fuzzed(seed: int) -> Fuzzed:
         if kind < 6:
             name, shape = rng.choice(SHAPES)
             value = draw(shape, rng)
+            if "%" in value or "$" in value:
+                disguise = "plain"  # a token with escapes of its own can be read in several ways
             said = DISGUISES[disguise].write(value, rng)
         elif kind < 8:
             name, disguise = "name", "plain"
-            value = draw("[A-Za-z0-9]{24,40}", rng)
+            value = draw("[A-Za-z0-9]{24,40}", rng) + str(rng.randint(0, 9))
             said = f"{rng.choice(_NAMES)}{rng.choice(['=', ': ', ' = '])}{rng.choice(['', chr(34)])}{value}"
             said += '"' if '"' in said else ""
         elif kind < 9:
@@ -132,7 +134,12 @@ def fuzzed(seed: int) -> Fuzzed:
         parts = [prose()]
         while rng.random() < chance:
             edge = rng.choice([" ", "\n", " (", "「", " `", '"', " \0", "\ud800", "：", "| "])
-            parts += [edge, secret(), {"(": ")", "「": "」", "`": "` ", '"': '"'}.get(edge.strip(), edge), prose()]
+            parts += [
+                edge,
+                secret(),
+                {"(": ")", "「": "」", "`": "` ", "：": "，", '"': '"'}.get(edge.strip(), edge),
+                prose(),
+            ]
             if secrets and rng.random() < 0.3:
                 parts += [" again ", rng.choice(secrets)[2], " ", prose()]
         return "".join(parts)

@@ -5,7 +5,9 @@ Whatever breaks, no text passes that was not judged: the field is withheld with 
 
 from __future__ import annotations
 
+import base64
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -266,6 +268,33 @@ def test_a_secret_in_an_encoded_run_of_any_length_is_masked_or_the_run_is_opaque
             shown = base64_of("x" * skew + plain)
             out = own.redact_fields({"t": f"blob {shown} end"}).texts["t"]
             assert leaked(out, [SECRET]) == []
+
+
+def _shows(text: str, value: str) -> bool:
+    """Does any run of base64 or hex in a text hold a value?"""
+    for found in re.finditer(r"[A-Za-z0-9+/]{24,}", text):
+        run = found[0]
+        plain = [base64.b64decode(run[skew : skew + (len(run) - skew) // 4 * 4]) for skew in range(4)]
+        if re.fullmatch("[0-9a-f]+", run):
+            plain.append(bytes.fromhex(run[: len(run) // 2 * 2]))
+        if any(value.encode() in data for data in plain):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("encoded", [base64_of, lambda text: text.encode().hex()], ids=["base64", "hex"])
+def test_what_is_not_decoded_of_a_long_encoded_text_is_masked(
+    monkeypatch: pytest.MonkeyPatch, encoded: Callable[[str], str]
+) -> None:
+    own = funnel()
+    monkeypatch.setattr(views, "MAX_DECODED", 3_000)
+    monkeypatch.setattr(engine, "MAX_RUN", 3_996)
+    for place in (100, 2_900, 3_100, 5_000):
+        shown = encoded(f"{FILLERS['prose'](place)} GITHUB_TOKEN={SECRET} {FILLERS['prose'](4_000)}")
+        out = own.redact_fields({"t": f"blob {shown} end"}).texts["t"]
+        assert out.startswith("blob ")
+        assert out.endswith(" end")
+        assert not _shows(out, SECRET[6:30])
 
 
 @pytest.mark.parametrize("spare", [-2_000, -1, 0, 1, 2_000])

@@ -6,6 +6,7 @@ import pytest
 
 from palace_pipeline.redaction import pii
 from palace_pipeline.redaction.engine import RuleEngine
+from tests.redaction.samples import funnel
 
 ENGINE = RuleEngine()
 
@@ -109,3 +110,15 @@ def test_a_wallet_address_needs_a_right_checksum() -> None:
     address = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT"
     assert pii.base58_check(address) == "crypto-address"
     assert pii.base58_check(address[:-1] + "U") is None
+
+
+def test_an_address_in_the_path_or_query_of_a_url_is_one_and_its_user_part_is_none() -> None:
+    own = funnel()
+    address = "ann.lee" + "@" + "mail-host.de"
+    for text in (
+        f"https://app.dev/users/{address}/edit",
+        f"https://app.dev/x?q=:{address}",
+        f"https://app.dev/#/{address}",
+    ):
+        assert address not in own.redact_fields({"t": text}).texts["t"]
+    assert own.redact_fields({"t": f"ssh://{address}/srv"}).texts["t"] == f"ssh://{address}/srv"
