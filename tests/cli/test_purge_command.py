@@ -44,7 +44,7 @@ def test_a_conversation_is_purged_with_proof(archive: Run, tmp_path: Path) -> No
     for path in (tmp_path / "home").rglob("*"):
         assert not path.is_file() or PLAN.encode() not in path.read_bytes(), path.name
     doctor = archive("doctor", "--json")
-    assert [line for line in doctor.json if line["level"] == "wrong"] == []
+    assert doctor.code == 0, doctor.out
 
 
 def test_a_value_comes_from_stdin_and_is_never_shown(
