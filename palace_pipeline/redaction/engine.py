@@ -314,13 +314,14 @@ class RuleEngine:
 class _Reading:
     """One way to read a field, with the chain of views that leads back to it."""
 
-    __slots__ = ("chain", "data", "joints", "own", "text")
+    __slots__ = ("_ends", "chain", "data", "joints", "own", "text")
 
     def __init__(
         self, text: str, data: bytes, chain: list[View], own: list[Hit] | None = None, joints: bool = False
     ) -> None:
         self.text, self.data, self.chain = text, data, chain
         self.own, self.joints = own or [], joints
+        self._ends: set[tuple[str, int]] | None = None
 
     def back(self, start: int, end: int) -> tuple[int, int]:
         for view in reversed(self.chain):
@@ -344,6 +345,12 @@ class _Reading:
         start, end = self.back(hit.start, hit.end)
         return replace(hit, start=start, end=end)
 
+    def _known_ends(self) -> set[tuple[str, int]]:
+        """Where hits of the text as it stands end, by their kind and by their layer."""
+        if self._ends is None:
+            self._ends = {(name, hit.end) for hit in self.own for name in (hit.kind, hit.layer)}
+        return self._ends
+
     def _cut(self, hit: Hit) -> int | None:
         """Where a hit over closed joints ends: at the first joint behind which no piece of a token follows."""
         view = self.chain[-1]
@@ -353,10 +360,10 @@ class _Reading:
         guessed = hit.rule in GUESSED
         if guessed and hit.rule != "prefixed-token" and not all(cut in view.firm for cut in cuts):
             return None  # what a line says of a run says nothing of the next line
-        known_to = {found.end for found in self.own if found.kind == hit.kind or found.layer == hit.layer}
+        known_to = self._known_ends()
         for index, cut in enumerate(cuts):
             before = view.source(hit.start, cut)[1]
-            if cut in view.firm or not (guessed or before in known_to):
+            if cut in view.firm or not (guessed or (hit.kind, before) in known_to or (hit.layer, before) in known_to):
                 continue
             stop = cuts[index + 1] if index + 1 < len(cuts) else hit.end
             piece = self.text[cut:stop]
@@ -379,8 +386,14 @@ class _Reading:
         return out
 
 
+_NEW_LINE = re.compile(r"[A-Za-z_][\w.\-]{1,40}[=:](?!=|$)")
+"""A new assignment, and not the rest of what stands on the line before."""
+
+
 def _goes_on(piece: str, after: str) -> bool:
     """Is this the rest of a token on a new line? It looks random, or stands alone on its line and is no word."""
+    if _NEW_LINE.match(piece):
+        return False
     if looks_random(piece, 8) or (len(piece) >= 12 and secret_enough(piece)):
         return True
     alone = after in ("", "\n", "\r") and piece.isascii() and (piece[1:].lower() != piece[1:] or not piece.isalpha())

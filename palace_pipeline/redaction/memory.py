@@ -87,6 +87,7 @@ class Memory:
                     continue
                 for gram, offset in _grams(data):
                     grams.setdefault(gram, []).append((index, offset))
+        grams = _telling(grams)
         self._keys = list(grams)
         self._places = [grams[key] for key in self._keys]
         self._automaton = BytesAhoCorasick(self._keys, matchkind=MatchKind.Standard) if grams else None
@@ -151,6 +152,22 @@ def _grams(data: bytes) -> list[tuple[bytes, int]]:
     step = LEAST_PIECE - GRAM + 1 if len(data) <= 1024 else GRAM
     pieces = ((data[offset : offset + GRAM], offset) for offset in range(0, len(data) - GRAM + 1, step))
     return [(gram, offset) for gram, offset in pieces if 0x80 not in gram and len(set(gram)) > 2]
+
+
+MANY = 16
+
+
+def _telling(grams: dict[bytes, list[tuple[int, int]]]) -> dict[bytes, list[tuple[int, int]]]:
+    """Without the pieces that many values share (`sk-ant-a`), where a value has others: they would all be compared."""
+    if all(len(places) <= MANY for places in grams.values()):
+        return grams
+    own = {index for places in grams.values() if len(places) <= MANY for index, _ in places}
+    kept: dict[bytes, list[tuple[int, int]]] = {}
+    for gram, places in grams.items():
+        left = places if len(places) <= MANY else [place for place in places if place[0] not in own]
+        if left:
+            kept[gram] = left
+    return kept
 
 
 def _searchable(text: str) -> str:
