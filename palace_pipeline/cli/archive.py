@@ -104,14 +104,15 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
         return write_receipt(home, ledger, batch), failures
 
 
-def finish_purge(home: Home, batch: str) -> None:
-    """What a purge that was killed has left to do comes before anything else."""
+def finish_purge(home: Home, batch: str) -> bool:
+    """What a purge that was killed has left to do comes before anything else; whether there was anything."""
     with home.ledger() as ledger:
         unfinished = ledger.meta("purging") is not None
     if unfinished:
         from palace_pipeline.purge import finish
 
         finish(home, batch)
+    return unfinished
 
 
 def build(home: Home, batch: str, failures: list[str]) -> None:

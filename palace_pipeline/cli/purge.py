@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from palace_pipeline.cli.archive import new_batch, open_home
+from palace_pipeline.cli.archive import finish_purge, new_batch, open_home
 from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progress, say
 from palace_pipeline.purge import (
     Purged,
@@ -40,6 +40,8 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
                 purged = purge_value(home, found, vault=vault, batch=new_batch())
         else:
             target = _target(home, named or "", vault=vault)
+            if target is None:
+                return 0
             _say_conversation(target, vault=vault)
             if not yes and not _agreed():
                 return 0
@@ -52,10 +54,14 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
     return 0 if purged.clean else NOT_TAKEN
 
 
-def _target(home: Home, named: str, *, vault: bool) -> Target:
+def _target(home: Home, named: str, *, vault: bool) -> Target | None:
+    """The conversation that is meant; None if it is gone already but for the rest of a purge that was killed."""
     try:
         return find_conversation(home, named, vault=vault)
     except PurgeError as error:
+        if finish_purge(home, new_batch()):
+            say("Finished what an earlier purge had left to do.")
+            return None
         raise UsageError(str(error)) from None
 
 

@@ -76,3 +76,20 @@ def test_wrong_usage_changes_nothing_and_says_what_to_write(
         assert result.code == 2, arguments
         assert said in result.err
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_the_same_command_finishes_a_purge_that_was_killed(
+    archive: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import palace_pipeline.purge.rest as steps
+
+    def killed(_: Path) -> None:
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "compact", killed)
+        assert archive("purge", "chat-one", "--vault", "--yes").code == 1
+    result = archive("purge", "chat-one", "--vault", "--yes")
+    assert result.code == 0
+    assert "Finished" in result.err
+    assert archive("purge", "chat-one", "--vault", "--yes").code == 2
