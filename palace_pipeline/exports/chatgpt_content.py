@@ -15,6 +15,7 @@ from typing import Any
 
 from palace_pipeline.exports.attachments import kind_of_files
 from palace_pipeline.exports.base import Report
+from palace_pipeline.exports.json_values import words_of
 from palace_pipeline.exports.text import clean_text, parse_json
 from palace_pipeline.model import Attachment, Citation, Kind
 
@@ -56,8 +57,8 @@ def read_content(value: Any, metadata: dict[str, Any], report: Report) -> Conten
     files: list[Attachment] = []
     if type in THINKING:
         pieces = list(_thoughts(value))
-    elif isinstance(parts := value.get("parts"), list):
-        for part in parts:
+    elif (parts := value.get("parts")) is not None:
+        for part in parts if isinstance(parts, list) else [parts] if parts else []:
             _read_part(part, pieces, files, named, report)
     elif type in CONTEXT:
         pieces = [text for text in value.values() if isinstance(text, str) and text != type]
@@ -88,6 +89,7 @@ def _read_part(
         pieces.append(part)
         return
     if not isinstance(part, dict):
+        words_of(part, report)
         return
     type = part.get("content_type")
     pointers = list(_pointers(part))

@@ -16,7 +16,7 @@ from palace_pipeline.exports import known_keys
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.branches import in_order
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import id_of, json_text
+from palace_pipeline.exports.json_values import id_of, json_text, words_of
 from palace_pipeline.exports.one_chat import one_chat
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
@@ -142,8 +142,8 @@ def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
             report.unknown[f"block:{type}"] += 1
             report.skip("unknown kind of content block", f"{place}, block {number}", expected=False)
     text = "\n\n".join([text for text in texts if text.strip()])
-    if not text and isinstance(flat := item.get("text"), str):
-        text = _spoken(flat).strip("\n")
+    if not text:
+        text = _spoken(words_of(item.get("text"), report, place)).strip("\n")
     files = _files(item)
     if not text.strip():
         # A long paste becomes an attachment: then it is what the person said.
@@ -182,6 +182,8 @@ def _read_block(block: dict[str, Any], number: int, base: Message, side: list[Me
     if type == "text" or (type == "voice_note" and isinstance(block.get("text"), str)):
         if isinstance(text := block.get("text"), str):
             texts.append(_spoken(text))
+        elif text:
+            return False  # words in a form of which nobody knows where they begin
         if cited := block.get("citations"):
             known = {(citation.url, citation.title) for citation in base.citations}
             base.citations += [c for c in _citations(cited) if (c.url, c.title) not in known]

@@ -19,7 +19,7 @@ from palace_pipeline.exports.attachments import base_name, inline_file
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.claude_code_blocks import Rows
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import arguments_text, count_of, dicts_of, name_of, text_of, unpacked
+from palace_pipeline.exports.json_values import arguments_text, count_of, dicts_of, name_of, text_of, unpacked, words_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Conversation, Message
 
@@ -198,7 +198,7 @@ def _start(session: _Session, data: Record, when: datetime | None) -> None:
 
 def _add_user(session: _Session, rows: Rows, data: Record, place: str) -> None:
     session.thoughts.clear()
-    text = text_of(data.get("content")).strip()
+    text = words_of(data.get("content"), session.report, place).strip()
     files = [_file(item) for item in dicts_of(data.get("attachments"))]
     source = data.get("source")
     if reason := _why_hidden(data, source):
@@ -225,7 +225,7 @@ def _add_answer(session: _Session, rows: Rows, data: Record) -> None:
     model = name_of(data.get("model")) or session.model
     session.model = model
     _add_thought(session, rows, data.get("reasoningText"))
-    text = text_of(data.get("content")).strip()
+    text = words_of(data.get("content"), session.report).strip()
     if text:
         rows.add(role="assistant", text=text)
     for request in dicts_of(data.get("toolRequests")):

@@ -17,7 +17,7 @@ from palace_pipeline.exports.attachments import base_name
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.detect import completed
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import count_of, dict_of, dicts_of, id_of, name_of, text_of
+from palace_pipeline.exports.json_values import count_of, dict_of, dicts_of, id_of, name_of, text_of, words_of
 from palace_pipeline.exports.plaintext import stem
 from palace_pipeline.exports.records import records_of
 from palace_pipeline.exports.text import parse_json
@@ -131,7 +131,9 @@ def _message(record: Any, place: str, notices: Counter[str], report: Report) -> 
     if kind not in _SAID:
         report.unknown[f"type:{kind}"] += 1
     message = _said(record)
-    if not message.text and not message.attachment:
+    if message.text or message.attachment:
+        words_of(record.get("content"), report, place)
+    else:
         if "content" in record and (not record["content"] or isinstance(record["content"], str)):
             notices["empty message"] += 1
         else:

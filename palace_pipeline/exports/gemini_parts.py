@@ -16,7 +16,7 @@ from palace_pipeline.exports.agent_log import count_unknown
 from palace_pipeline.exports.attachments import inline_file, url_file
 from palace_pipeline.exports.base import Member, Report
 from palace_pipeline.exports.detect import completed
-from palace_pipeline.exports.json_values import arguments_text, list_of, name_of, text_of
+from palace_pipeline.exports.json_values import arguments_text, list_of, name_of, text_of, words_of
 from palace_pipeline.exports.splitter import ArrayCut, split_array, whole_values
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.exports.text import parse_json
@@ -63,7 +63,9 @@ def split_parts(content: object, report: Report) -> Parts:
 
 def _take(part: Mapping[str, Any], found: Parts, report: Report) -> None:
     known = False
-    if isinstance(text := part.get("text"), str):
+    text = part.get("text")
+    words_of(text, report)
+    if isinstance(text, str):
         if len(part) == 1:
             found.texts.append(text_of(text))
             return

@@ -8,12 +8,20 @@ from typing import Any
 
 import orjson
 
+from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.text import clean_text, parse_json
 
 
 def text_of(value: object) -> str:
     """A string cleaned, or "" for anything else."""
     return clean_text(value) if isinstance(value, str) else ""
+
+
+def words_of(value: object, report: Report, place: str = "") -> str:
+    """What stands where a product writes what was said, cleaned. Anything there but a text or nothing is counted."""
+    if value and not isinstance(value, str):
+        report.skip("content of an unknown shape", place, expected=False)
+    return text_of(value)
 
 
 def name_of(value: object) -> str | None:

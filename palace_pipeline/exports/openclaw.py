@@ -21,7 +21,7 @@ from palace_pipeline.exports.attachments import inline_file, kind_of_files
 from palace_pipeline.exports.base import Head, Member, Report, SpecTarget
 from palace_pipeline.exports.claude_code_blocks import Rows, blocks_of
 from palace_pipeline.exports.ids import derive_conversation_id, derive_ids
-from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of
+from palace_pipeline.exports.json_values import arguments_text, count_of, name_of, text_of, words_of
 from palace_pipeline.exports.openclaw_text import ORIGINS, clean_answer, is_silent, program_prompt, split_user_text
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.exports.tree import Turn, left_behind
@@ -237,7 +237,7 @@ def _add_answer(session: _Session, node: _Node, rows: Rows, message: Record) -> 
     said: Message | None = None
     for block in blocks_of(message.get("content")):
         kind = block.get("type")
-        text = clean_answer(text_of(block.get("text"))) if kind == "text" else ""
+        text = clean_answer(words_of(block.get("text"), session.report)) if kind == "text" else ""
         if text.strip() or kind == "image":
             texts += [text] if text.strip() else []
             files += [_file(block)] if kind == "image" else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from palace_pipeline.exports.base import Report
-from palace_pipeline.exports.json_values import count_of, id_of, name_of, text_of
+from palace_pipeline.exports.json_values import count_of, id_of, name_of, text_of, words_of
 from palace_pipeline.exports.times import parse_instant, parse_naive
 from palace_pipeline.model import Attachment, Citation, Kind, Message
 
@@ -89,12 +89,14 @@ def _text(value: Any, citations: list[Citation], report: Report) -> str:
         if isinstance(item, str):
             pieces.append(text_of(item))
         elif isinstance(item, dict):
-            piece, kind = text_of(item.get("text")), item.get("type")
+            piece, kind = words_of(item.get("text", item), report), item.get("type")
             if isinstance(kind, str) and kind not in _ENTITIES:
                 report.unknown[f"entity:{kind}"] += 1
             if "href" in item and (address := name_of(item["href"])) is not None:
                 citations.append(Citation(address, piece.strip() or None))
             pieces.append(piece)
+        else:
+            words_of(item, report)
     return "".join(pieces)
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from palace_pipeline.exports.base import NAMED, Report
-from palace_pipeline.exports.parse import parse_path
+from palace_pipeline.exports.parse import conversations_in, parse_path
 from palace_pipeline.ingest import ingest
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
@@ -61,3 +65,83 @@ def test_a_file_of_empty_chats_fills_no_memory_and_every_look_counts_them(tmp_pa
         looks = [ingest(home, [export], batch=str(number)).conversations for number in range(2)]
     assert [look["skipped"] for look in looks] == [NAMED + 199, NAMED + 199]
     assert [look["found"] for look in looks] == [NAMED + 200, NAMED + 200]
+
+
+def at(seconds: int) -> str:
+    return f"2026-02-01T10:00:{seconds:02}.000Z"
+
+
+def chatgpt(words: object) -> tuple[str, Any]:
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": [words]}}
+    node = {"id": "a", "parent": None, "children": [], "message": {"id": "a", **message}}
+    return "conversations.json", [{"id": "c", "title": "T", "current_node": "a", "mapping": {"a": node}}]
+
+
+def claude(words: object) -> tuple[str, Any]:
+    said = {"uuid": "a", "sender": "human", "content": [{"type": "text", "text": words}], "attachments": []}
+    return "conversations.json", [{"uuid": "c", "name": "T", "chat_messages": [said]}]
+
+
+def claude_flat(words: object) -> tuple[str, Any]:
+    return "conversations.json", [{"uuid": "c", "name": "T", "chat_messages": [{"sender": "human", "text": words}]}]
+
+
+def copilot(words: object) -> tuple[str, Any]:
+    def event(number: int, kind: str, data: dict[str, object]) -> dict[str, object]:
+        return {"type": kind, "data": data, "id": f"e{number}", "timestamp": at(number), "parentId": None}
+
+    start = event(0, "session.start", {"sessionId": "c", "version": 1})
+    question = event(1, "user.message", {"content": words})
+    return "session-state/c/events.jsonl", [start, question, event(2, "assistant.message", {"content": words})]
+
+
+def openclaw(words: object) -> tuple[str, Any]:
+    said = {"role": "assistant", "content": [{"type": "text", "text": words}]}
+    message = {"type": "message", "id": "a", "parentId": None, "timestamp": at(1), "message": said}
+    return "sessions/c.jsonl", [{"type": "session", "version": 3, "id": "c", "timestamp": at(0)}, message]
+
+
+def gemini_cli(words: object) -> tuple[str, Any]:
+    said = {"id": "a", "timestamp": at(0), "type": "user", "content": [{"text": words}]}
+    session = {"sessionId": "c", "projectHash": "h", "startTime": at(0), "lastUpdated": at(0), "messages": [said]}
+    return "chats/session-c.json", session
+
+
+def telegram(words: object) -> tuple[str, Any]:
+    said = {"id": 1, "type": "message", "date_unixtime": "1767225600", "from": "A", "file": "a.pdf", "text": [words]}
+    return "result.json", {"name": "A", "type": "personal_chat", "id": 5, "messages": [said]}
+
+
+def discord(words: object) -> tuple[str, Any]:
+    file = {"id": "1", "url": "https://cdn.example/a.png", "fileName": "a.png"}
+    said = {"id": "1", "type": "Default", "timestamp": at(0), "content": words, "attachments": [file]}
+    channel = {"id": "5", "name": "general", "type": "GuildTextChat"}
+    return "c.json", {"guild": {"id": "0"}, "channel": channel, "exportedAt": at(0), "messages": [said]}
+
+
+@pytest.mark.parametrize("odd", [[["words"]], {"new form": "words"}, 12345], ids=["list", "object", "number"])
+@pytest.mark.parametrize(
+    "format", [chatgpt, claude, claude_flat, copilot, openclaw, gemini_cli, telegram, discord], ids=lambda f: f.__name__
+)
+def test_words_in_a_form_that_is_no_text_are_counted(
+    format: Callable[[object], tuple[str, Any]], odd: object, tmp_path: Path
+) -> None:
+    """A product that begins to write its words otherwise must not look like one whose people fell silent."""
+
+    def read(words: object) -> tuple[list[str], int]:
+        name, content = format(words)
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lines = name.endswith(".jsonl")
+        file.write_text("\n".join(map(json.dumps, content)) if lines else json.dumps(content))
+        reports: list[Report] = []
+        said = [m.text for chat in conversations_in(tmp_path, reports) for m in chat.visible_messages()]
+        lost = sum(skip.count for report in reports for skip in report.skips if not skip.expected)
+        return said, lost + sum(sum(report.unknown.values()) for report in reports)
+
+    said, lost = read("words")
+    assert "words" in said
+    assert not lost
+    said, lost = read(odd)
+    assert "words" not in said
+    assert lost
