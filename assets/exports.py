@@ -8,6 +8,7 @@ from pydantic import Field
 from assets.days import OWNERS
 from assets.running import Materialized, batch_of, told
 from palace_pipeline.ingest import ingest
+from palace_pipeline.purge import finish
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.names import write_receipt
 
@@ -32,6 +33,7 @@ def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace
     """Read what is new or changed; damaged files are quarantined and counted, they never end the run."""
     home = palace.open()
     with told(), home.writing():
+        finish(home, batch_of(context))  # a purge that was killed comes before anything new
         found = ingest(home, [Path(p) for p in config.paths] or None, batch=batch_of(context), limit=config.limit)
         with home.ledger() as ledger:
             write_receipt(home, ledger, batch_of(context))
