@@ -410,7 +410,6 @@ KINDS: dict[str, Callable[[Path, int, Talk], None]] = {
     "claude": claude,
     "slack": slack,
     "messages (data set)": flat_messages,
-    "messages (one list)": turn_list,
     "claude-code": claude_code,
     "codex": codex,
 }
