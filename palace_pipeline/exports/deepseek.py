@@ -118,6 +118,9 @@ def _conversation(
     head: Json, mapping: Mapping[str, Json], leaf: str | None, report: Report, place: str
 ) -> Conversation:
     messages = {id: node["message"] for id, node in mapping.items() if isinstance(node.get("message"), dict)}
+    for node in mapping.values():
+        if not isinstance(node.get("message"), dict | None):
+            report.skip("not a message", place, expected=False)
     nodes = {
         id: Node(id, parent, parse_instant(messages[id].get("inserted_at")) if id in messages else None, id in messages)
         for id, parent in linked(mapping).items()

@@ -130,7 +130,11 @@ def read_blocks(blocks: Iterable[Any], report: Report) -> Answer:
     texts: dict[str, list[str]] = {}
     for block in blocks:
         if not isinstance(block, dict):
+            if block is not None:
+                report.skip("not a block of an answer", expected=False)
             continue
+        if (said := block.get("markdown_block")) and not (isinstance(said, dict) and {"answer", "chunks"} & set(said)):
+            report.skip("not a block of an answer", expected=False)
         usage = block.get("intended_usage")
         usage = usage if isinstance(usage, str) else "ask_text"
         if not _KNOWN_BLOCKS.fullmatch(usage):
