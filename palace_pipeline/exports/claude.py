@@ -144,7 +144,7 @@ def _rows(item: dict[str, Any], report: Report, place: str) -> list[Message]:
     text = "\n\n".join([text for text in texts if text.strip()])
     if not text:
         text = _spoken(words_of(item.get("text"), report, place)).strip("\n")
-    files = _files(item)
+    files = _files(item, report, place)
     if not text.strip():
         # A long paste becomes an attachment: then it is what the person said.
         text = "\n\n".join(file.text for file in files if file.text and file.text.strip()) if role == "user" else ""
@@ -244,7 +244,7 @@ def _citations(value: Any) -> list[Citation]:
     return found
 
 
-def _files(item: dict[str, Any]) -> list[Attachment]:
+def _files(item: dict[str, Any], report: Report, place: str) -> list[Attachment]:
     files: list[Attachment] = []
     names: set[str | None] = set()
     for key in ("attachments", "files", "files_v2"):
@@ -253,9 +253,10 @@ def _files(item: dict[str, Any]) -> list[Attachment]:
             if not isinstance(entry, dict):
                 continue
             name, type, size = entry.get("file_name"), entry.get("file_type") or entry.get("file_kind"), None
-            if isinstance(entry.get("file_size"), int):
+            if isinstance(entry.get("file_size"), int) and entry["file_size"] is not True:
                 size = entry["file_size"]
-            file = Attachment(_text(name), _text(type), size, text=_text(entry.get("extracted_content")))
+            pasted = words_of(entry.get("extracted_content"), report, place) or None
+            file = Attachment(_text(name), _text(type), size, text=pasted)
             if key == "attachments" or file.name is None or file.name not in names:
                 files.append(file)
                 names.add(file.name)
