@@ -87,7 +87,7 @@ def _conversation(value: dict[str, Any], held: dict[str, Any], report: Report, p
     messages = in_order(nodes, rows, current if isinstance(current, str) else None)
     derive_ids(messages)
     title = value.get("title")
-    title = clean_text(title) if isinstance(title, str) else None
+    title = clean_text(title) or None if isinstance(title, str) else None
     own_id = id_of(value.get("conversation_id")) or id_of(value.get("id"))
     model = value.get("default_model_slug")
     created = value.get("create_time")

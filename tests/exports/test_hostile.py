@@ -145,3 +145,10 @@ def test_words_in_a_form_that_is_no_text_are_counted(
     said, lost = read(odd)
     assert "words" not in said
     assert lost
+
+
+def test_an_empty_title_is_none(tmp_path: Path) -> None:
+    name, content = chatgpt("words")
+    content[0]["title"] = ""
+    (tmp_path / name).write_text(json.dumps(content))
+    assert [chat["title"] for chat in parse_path(tmp_path)["conversations"]] == [None]
