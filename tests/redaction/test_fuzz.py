@@ -31,10 +31,16 @@ def problems(number: int) -> list[str]:
     if FUNNEL.scan_published(list(clean.texts.values())):
         found.append(f"conversation {number}: the second look finds something")
     found += [f"conversation {number}: {name} has changed outside of its masks" for name in _changed(before, clean)]
-    after = FUNNEL.redact_conversation(case.conversation).conversation
-    if [m.message_id for m in after.messages] != [m.message_id for m in case.conversation.messages]:
-        found.append(f"conversation {number}: its ids have changed")
+    if number % 10 == 0:
+        found += _ids_changed(number)
     return found
+
+
+def _ids_changed(number: int) -> list[str]:
+    before = fuzzed(number).conversation
+    after = FUNNEL.redact_conversation(before).conversation
+    same = [m.message_id for m in after.messages] == [m.message_id for m in before.messages] and after.key == before.key
+    return [] if same else [f"conversation {number}: its ids have changed"]
 
 
 def _changed(before: dict[str, str], clean: Clean) -> list[str]:
@@ -45,9 +51,15 @@ def _changed(before: dict[str, str], clean: Clean) -> list[str]:
             continue
         spans = [(f.start, f.end) for f in clean.findings if f.field == name]
         places = clean.places[name]
-        kept = [text[low:high] for low, high in zip([0, *(e for _, e in spans)], [*(s for s, _ in spans), len(text)], strict=True)]
+        kept = [
+            text[low:high]
+            for low, high in zip([0, *(e for _, e in spans)], [*(s for s, _ in spans), len(text)], strict=True)
+        ]
         out = clean.texts[name]
-        rest = [out[low:high] for low, high in zip([0, *(e for _, e in places)], [*(s for s, _ in places), len(out)], strict=True)]
+        rest = [
+            out[low:high]
+            for low, high in zip([0, *(e for _, e in places)], [*(s for s, _ in places), len(out)], strict=True)
+        ]
         if kept != rest:
             changed.append(name)
     return changed
