@@ -10,7 +10,7 @@ import dagster as dg
 from assets.jobs import build_days, read_exports, refresh_stats
 from assets.running import BATCH_TAG, PLANNED_TAG
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, fingerprint, has_settled, scan
-from palace_pipeline.ingest.run import current_in
+from palace_pipeline.ingest.recipes import current_in
 from palace_pipeline.model import short_hash
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range, plan

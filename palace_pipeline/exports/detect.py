@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import orjson
+
 from palace_pipeline.exports.base import Head, Member
 from palace_pipeline.exports.databases import MAGIC, open_database
 from palace_pipeline.exports.deep_json import parse_deep
@@ -67,7 +69,10 @@ def _head(path: str, data: bytes, whole: bool, *, lines: bool) -> Head:
         return _lines_head(path, data, whole, certain=True) or _text_head(path, data)
     if body[:1] in b"[{":
         strict = not name.endswith(_JSON_ENDINGS)
-        head = _lines_head(path, data, whole) or _json_head(path, body, whole, strict=strict)
+        # What is one value from its beginning to its end cannot be lines of objects as well.
+        value = _at_once(body) if whole else None
+        head = _lines_head(path, data, whole) if value is None else None
+        head = head or _json_head(path, body, whole, value, strict=strict)
         if head is not None:
             return head
     return _text_head(path, data)
@@ -113,14 +118,28 @@ def _looks_like_text(data: bytes) -> bool:
     return data.lstrip(_SPACE)[:1] not in (b"{", b"[")
 
 
-def _json_head(path: str, body: bytes, whole: bool, *, strict: bool) -> Head | None:
-    """The head of one JSON value. `strict`: a file that does not call itself JSON must be JSON to its end."""
+def _at_once(body: bytes) -> Any:
+    """The value of a sound file, which most are; else None."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _json_head(path: str, body: bytes, whole: bool, value: Any, *, strict: bool) -> Head | None:
+    """The head of one JSON value (`value` if it is known). `strict`: what does not call itself JSON must be JSON to its
+    end."""
     if body[:1] == b"[":
-        items, sound = _first_items(body)
+        if isinstance(value, list):
+            items = _without_nulls(value[: _ITEMS * 64])
+            sound = bool(items)
+        else:
+            items, sound = _first_items(body)
         if strict and (not sound or not all(isinstance(item, dict | list) for item in items)):
             return None
         return Head(path, "array", items=items, keys=_keys(items))
-    value = _value(body) if whole else None
+    if value is None and whole:
+        value = _value(body)
     if not isinstance(value, dict):
         made_whole = completed(body)
         value = _value(made_whole)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 
 _LITTER = {"thumbs.db", "desktop.ini", "__macosx", "lost+found", "$recycle.bin", "system volume information"}
 _AGENT_FOLDERS = {
@@ -100,7 +99,7 @@ _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".7z", ".rar", ".
 
 
 def _name(path: str) -> str:
-    return PurePosixPath(path).name.casefold()
+    return path.rpartition("/")[2].casefold()
 
 
 def is_litter(name: str) -> bool:
@@ -119,7 +118,8 @@ def is_sensitive(path: str) -> bool:
 
 def is_asset(path: str, start: bytes = b"") -> bool:
     """Images, sound, films and documents that lie beside the chats; by ending, known folder or first bytes."""
-    suffix = PurePosixPath(path).suffix[1:].lower()
+    stem, _, ending = path.rpartition("/")[2].rpartition(".")
+    suffix = ending.lower() if stem else ""
     if suffix in _ASSET or any(folder in path for folder in _ASSET_FOLDERS) or _ASSET_FOLDER.search(path):
         return True
     return start.startswith(_ASSET_MAGIC) or start[:4] == b"RIFF" or start[4:8] == b"ftyp"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
 from itertools import chain
@@ -19,59 +19,31 @@ from palace_pipeline.exports.containers import DiskMember, unfold
 from palace_pipeline.exports.databases import is_database
 from palace_pipeline.exports.drift import cleaned
 from palace_pipeline.exports.engine import Element, elements_of, identify, note_drift, read_member, read_one
-from palace_pipeline.exports.registry import READERS
-from palace_pipeline.exports.scan import Known, Missing, Seen, changes, is_unchanged, scan
+from palace_pipeline.exports.scan import Missing, Seen, changes, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.ingest.file_rows import Outcome, leave_quarantine, note_file, quarantine
 from palace_pipeline.ingest.gathered import File, hash_of, hash_of_file, not_there
 from palace_pipeline.ingest.grown import continue_grown
 from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, Purged
+from palace_pipeline.ingest.recipes import RECIPES, current_in
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
 from palace_pipeline.ingest.tally import Ingested, Tally
 from palace_pipeline.ingest.zones import localise
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
 from palace_pipeline.settings import Settings
 from palace_pipeline.stages.progress import report as report_progress
-from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import RecordTooLarge, Vault
 
 __all__ = ["Ingested", "ingest"]
 
-RECIPES = {reader.format: str(reader.recipe) for reader in READERS}
-ALL_READERS = "*:" + short_hash(*(f"{name}:{recipe}" for name, recipe in sorted(RECIPES.items())))
-"""Recipe noted for what no reader could take: it is tried again when any reader changes."""
-
 
 def needs_reading(ledger: Ledger, settings: Settings, found: Iterable[Seen | Missing]) -> bool:
     """True if a file is new or changed, or its reader or zone has changed since it was read."""
     return bool(changes(found, ledger.known_files(), current_in(settings)))
-
-
-def current_in(settings: Settings) -> Callable[[Known], bool]:
-    """`is_current` for files of a home with these settings; of a hundred thousand files most have the same answer."""
-    zoned = any(source.timezone for source in settings.sources)
-    own = {str(folder) for folder in settings.folders}
-    zones: dict[str, str | None] = {}
-    known_answers: dict[tuple[object, str | None], bool] = {}
-
-    def zone_of(path: str) -> str | None:
-        place = path if path in own else path.rpartition("/")[0]
-        if place not in zones:
-            zone = settings.timezone_of(Path(path))
-            zones[place] = str(zone) if zone else None
-        return zones[place]
-
-    def current(known: Known) -> bool:
-        zone = zone_of(str(known["path"])) if zoned else None
-        answer = (known["recipe"], zone)
-        if answer not in known_answers:
-            known_answers[answer] = is_current(known, zone)
-        return known_answers[answer]
-
-    return current
 
 
 def ingest(
@@ -177,7 +149,8 @@ class _Run:
         skip = Skip(item.problem, item.path, item.expected, unit="file")
         self.tally.file("skipped", [skip])
         if not item.expected and (row is None or row["status"] != "quarantined"):
-            self._file_row(item, None, "quarantined", [skip], {}, 0, 0)
+            note_file(self.ledger, self.home, item, None, Outcome([skip]), self.now)
+            self.anything_read = True
 
     # --- one file -----------------------------------------------------------------------------------------------------
 
@@ -195,8 +168,7 @@ class _Run:
         except (MemberError, OSError) as error:
             reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
             skip = Skip(reason, seen.path, False, unit="file")
-            self._file_row(seen, None, "quarantined", [skip], {}, 0, 0)
-            self._quarantine(seen.path, None, [skip])
+            self._note_file(seen, None, Outcome([skip]))
             self.tally.file("skipped", [skip])
             return
         if row is not None and row["sha256"] == sha256 and self._is_current(row):
@@ -417,92 +389,27 @@ class _Run:
     # --- the file's row -----------------------------------------------------------------------------------------------
 
     def _finish(self, seen: Seen, file: File, sha256: str, row: Any) -> None:
-        skips = file.skips()
-        bad = [skip for skip in skips if not skip.expected]
-        if file.taken:
-            status = "partial" if bad else "done"
-        else:
-            status = "quarantined" if bad else "skipped"
         self.ledger.write("DELETE FROM members WHERE path = ?", (file.path,))
         self.ledger.write_many(
             "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?)",
             ((file.path, k.member, k.use, k.size, k.sha256, orjson.dumps(k.pieces)) for k in file.kept),
         )
-        self._file_row(seen, sha256, status, skips, file.formats, file.taken, file.messages, file.unknown())
-        if status == "quarantined":
-            self._quarantine(file.path, sha256, bad)
-        elif self.vault is not None:
-            self._quarantine_file(file.path).unlink(missing_ok=True)
-        if status in ("quarantined", "skipped"):
-            self.tally.file("skipped", skips)
+        outcome = _outcome(file)
+        self._note_file(seen, sha256, outcome)
+        if outcome.status in ("quarantined", "skipped"):
+            self.tally.file("skipped", outcome.skips)
         else:
-            self.tally.file("new" if row is None else "updated", skips)
+            self.tally.file("new" if row is None else "updated", outcome.skips)
 
-    def _file_row(
-        self,
-        seen: Seen,
-        sha256: str | None,
-        status: str,
-        skips: list[Skip],
-        formats: dict[str, str],
-        conversations: int,
-        messages: int,
-        unknown: Sequence[tuple[str, str, int]] = (),
-    ) -> None:
-        used = sorted(formats)
-        zone = self.home.settings.timezone_of(Path(seen.path))
-        parts = [f"{name}:{RECIPES[name]}" for name in used] if status in ("done", "partial") else []
-        if status != "done":
-            parts.append(ALL_READERS)  # what no reader took is tried again when any of them changes
-        recipe = ",".join(parts) + (f"@{zone}" if zone else "")
-        bad = [skip for skip in skips if not skip.expected]
-        reason = (bad or skips)[0].reason if skips and status != "done" else None
-        provider = ",".join(sorted(set(formats.values()))) or None
-        self.ledger.write(
-            "INSERT INTO files (path, root, size, mtime_ns, inode, sha256, status, reason, provider, format, recipe, "
-            "first_seen_at, read_at, conversations, messages, skipped) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
-            "ON CONFLICT (path) DO UPDATE SET root=excluded.root, size=excluded.size, mtime_ns=excluded.mtime_ns, "
-            "inode=excluded.inode, sha256=excluded.sha256, status=excluded.status, reason=excluded.reason, "
-            "provider=excluded.provider, format=excluded.format, recipe=excluded.recipe, read_at=excluded.read_at, "
-            "conversations=excluded.conversations, messages=excluded.messages, skipped=excluded.skipped, "
-            "attempts=files.attempts + 1",
-            (
-                seen.path,
-                seen.root,
-                seen.size,
-                seen.mtime_ns,
-                seen.inode,
-                sha256,
-                status,
-                reason,
-                provider,
-                ",".join(used) or None,
-                recipe,
-                self.now,
-                self.now,
-                conversations,
-                messages,
-                sum(skip.count for skip in skips),
-            ),
-        )
+    def _note_file(self, seen: Seen, sha256: str | None, outcome: Outcome) -> None:
+        note_file(self.ledger, self.home, seen, sha256, outcome, self.now)
         self.anything_read = True
-        self.ledger.replace_skips(seen.path, provider, skips, unknown)
-
-    def _quarantine_file(self, path: str) -> Path:
-        return self.home.quarantine / f"{short_hash(path)}.json"
-
-    def _quarantine(self, path: str, sha256: str | None, skips: list[Skip]) -> None:
         if self.vault is None:
             return
-        entry = {
-            "path": path,
-            "sha256": sha256,
-            "quarantined_at": self.now,
-            "reasons": [{"reason": skip.reason, "where": skip.where} for skip in skips],
-            "vault": [m["member"] for m in self.ledger.rows("SELECT member FROM members WHERE path = ?", (path,))],
-            "next": "tried again when the file or a reader changes",
-        }
-        write_bytes(self._quarantine_file(path), orjson.dumps(entry, option=orjson.OPT_INDENT_2))
+        if outcome.status == "quarantined":
+            quarantine(self.ledger, self.home, seen.path, sha256, outcome.bad, self.now)
+        else:
+            leave_quarantine(self.home, seen.path)
 
     # --- readers that changed -----------------------------------------------------------------------------------------
 
@@ -515,20 +422,24 @@ class _Run:
             file = File(path, members[0].path.split("!/")[0] if members else path)
             with self.ledger.transaction():
                 self._read_members(file, chain(members), row["sha256"] or "")
-                formats = ",".join(f"{name}:{RECIPES[name]}" for name in sorted(file.formats)) or ALL_READERS
-                self.ledger.write("UPDATE files SET recipe = ? WHERE path = ?", (formats, path))
+                was = Seen(path, row["root"], row["size"], row["mtime_ns"], row["mtime_ns"], row["inode"])
+                self._note_file(was, row["sha256"], _outcome(file, self._of_other_members(file)))
                 if self.vault is not None:
                     self.vault.commit()
 
+    def _of_other_members(self, file: File) -> list[Skip]:
+        """What was not taken of members that are not read again (pictures, side files): it stays as it was told."""
+        again = tuple(report.path for report in file.reports.values())
+        rows = self.ledger.rows("SELECT place, reason, expected, count, unit FROM skips WHERE path = ?", (file.path,))
+        return [
+            Skip(row["reason"], row["place"], bool(row["expected"]), row["count"], row["unit"])
+            for row in rows
+            if not row["place"].startswith(again)
+        ]
 
-def is_current(known: Known, zone: str | None = None) -> bool:
-    """True if the readers that a file was read with, and the zone set for it, are as they were."""
-    recipe, _, zoned = str(known["recipe"]).partition("@")
-    return zoned == (zone or "") and all(
-        part == ALL_READERS or RECIPES.get(part.rpartition(":")[0]) == part.rpartition(":")[2]
-        for part in recipe.split(",")
-        if part
-    )
+
+def _outcome(file: File, more: Sequence[Skip] = ()) -> Outcome:
+    return Outcome([*file.skips(), *more], file.formats, file.taken, file.messages, file.unknown())
 
 
 def _tell(report: Report, reason: str) -> None:

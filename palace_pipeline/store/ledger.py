@@ -258,8 +258,8 @@ class Ledger:
     # --- files and elements -------------------------------------------------------------------------------------------
 
     def known_files(self) -> dict[str, sqlite3.Row]:
-        """Path -> size, mtime_ns, inode, sha256, status, recipe of every file ever read."""
-        rows = self.rows("SELECT path, size, mtime_ns, inode, sha256, status, recipe, attempts FROM files")
+        """Path -> root, size, mtime_ns, inode, sha256, status, recipe of every file ever read."""
+        rows = self.rows("SELECT path, root, size, mtime_ns, inode, sha256, status, recipe, attempts FROM files")
         return {row["path"]: row for row in rows}
 
     def replace_skips(

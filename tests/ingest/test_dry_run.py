@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palace_pipeline.ingest import Ingested, ingest, run
+from palace_pipeline.ingest import Ingested, ingest, recipes
 from palace_pipeline.ingest.preview import SAMPLES, Preview, one_line
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.settings import RedactionSettings, load_settings
@@ -100,9 +100,9 @@ def test_of_files_whose_reader_has_changed_since_they_went_away(
     export(tmp_path / "in/here.json", chat("c", "hi"))
     both(home, tmp_path / "in")
     (tmp_path / "in/gone.json").unlink()
-    reader = next(reader for reader in run.READERS if reader.format == "chatgpt-export")
+    reader = next(reader for reader in recipes.READERS if reader.format == "chatgpt-export")
     monkeypatch.setattr(type(reader), "recipe", reader.recipe + 1)
-    monkeypatch.setitem(run.RECIPES, "chatgpt-export", str(reader.recipe))
+    monkeypatch.setitem(recipes.RECIPES, "chatgpt-export", str(reader.recipe))
     both(home, tmp_path / "in")
 
 

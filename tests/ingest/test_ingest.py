@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from palace_pipeline.ingest import Ingested, ingest
+from palace_pipeline.exports.base import Report
+from palace_pipeline.ingest import Ingested, ingest, recipes, run
 from palace_pipeline.model import from_record
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
@@ -77,7 +78,6 @@ def test_a_monthly_reexport_stores_and_parses_only_what_changed(
     look(home, inbox)
     with home.vault() as vault:
         pieces = vault._db.execute("select count(*) from pieces").fetchone()[0]
-    from palace_pipeline.ingest import run
 
     parsed: list[str] = []
     original = run.read_one
@@ -338,12 +338,11 @@ def test_a_reader_that_changed_reads_again_from_the_vault_when_the_file_is_gone(
     look(home, inbox)
     file.unlink()
     from palace_pipeline.exports.registry import reader_named
-    from palace_pipeline.ingest import run
 
     reader = reader_named("chatgpt-export")
     assert reader is not None
     monkeypatch.setattr(type(reader), "recipe", reader.recipe + 1, raising=False)
-    monkeypatch.setitem(run.RECIPES, "chatgpt-export", str(reader.recipe))
+    monkeypatch.setitem(recipes.RECIPES, "chatgpt-export", str(reader.recipe))
     original = type(reader).read_element
 
     def louder(self: object, *arguments: object) -> object:
@@ -359,9 +358,49 @@ def test_a_reader_that_changed_reads_again_from_the_vault_when_the_file_is_gone(
         assert any(m.model == "newly understood" for r in records for m in r.messages)
 
 
+def test_what_a_better_reader_understands_of_a_file_that_is_gone_is_counted(
+    home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from palace_pipeline.exports.registry import reader_named
+
+    archive = inbox / "export.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("conversations.json", json.dumps([chat("a", "hi", "hello")]))
+        opened.writestr("picture.png", b"\x89PNG")
+    reader = reader_named("chatgpt-export")
+    assert reader is not None
+    original = type(reader).read_element
+
+    def blind(self: object, value: object, member: object, place: str, report: Report) -> object:
+        report.skip("of a kind that nobody knows", place, expected=False)
+        yield from ()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(reader), "read_element", blind)
+        look(home, inbox)
+
+    def row() -> tuple[object, ...]:
+        with home.ledger() as ledger:
+            found = ledger.one(
+                "SELECT status, conversations, messages, skipped FROM files WHERE path = ?", (str(archive),)
+            )
+            skips = [skip["reason"] for skip in ledger.rows("SELECT reason FROM skips ORDER BY reason")]
+        assert found is not None
+        return (*found, skips)
+
+    assert row()[:3] == ("quarantined", 0, 0)
+    archive.unlink()
+    monkeypatch.setattr(type(reader), "read_element", original)
+    monkeypatch.setattr(type(reader), "recipe", reader.recipe + 1)
+    monkeypatch.setitem(recipes.RECIPES, "chatgpt-export", str(reader.recipe))
+    monkeypatch.setattr(recipes, "ALL_READERS", "*:since then")
+    look(home, inbox)
+    assert row() == ("done", 1, 2, 1, ["asset beside the chats"])
+    assert not list(home.quarantine.iterdir())
+
+
 def test_a_corrected_reader_corrects_the_archive(home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from palace_pipeline.exports.registry import reader_named
-    from palace_pipeline.ingest import run
 
     reader = reader_named("chatgpt-export")
     assert reader is not None
@@ -379,7 +418,7 @@ def test_a_corrected_reader_corrects_the_archive(home: Home, inbox: Path, monkey
         look(home, inbox)
     assert live_texts(home, "a") == {"garbled"}
     monkeypatch.setattr(type(reader), "recipe", reader.recipe + 1)
-    monkeypatch.setitem(run.RECIPES, "chatgpt-export", str(reader.recipe))
+    monkeypatch.setitem(recipes.RECIPES, "chatgpt-export", str(reader.recipe))
     look(home, inbox)
     assert live_texts(home, "a") == {"hi", "hello"}
     assert conversation(home, "a")["messages"] == 2

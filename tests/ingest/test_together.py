@@ -11,7 +11,7 @@ import pytest
 
 from palace_pipeline.exports.names import companions, is_beside_database, is_sidecar
 from palace_pipeline.exports.scan import Missing, has_settled, scan
-from palace_pipeline.ingest import Ingested, ingest
+from palace_pipeline.ingest import Ingested, ingest, recipes, run
 from palace_pipeline.model import Conversation, from_record
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
@@ -125,7 +125,6 @@ def test_a_chat_that_grew_in_the_log_is_read_and_the_others_are_not_parsed(
     with_log(path, [table, *put(rows)], put(chats((2, ["one", "two", "three"]))))
     (inbox / "state.vscdb-shm").write_bytes(b"\0" * 32768)
     assert len(path.read_bytes()) == len(main)
-    from palace_pipeline.ingest import run
 
     parsed: list[str] = []
     original = run.read_one
@@ -160,7 +159,6 @@ def test_chats_of_a_database_that_is_gone_are_read_again_by_a_better_reader(
     look(home, inbox)
     path.unlink()
     from palace_pipeline.exports import cursor as reader
-    from palace_pipeline.ingest import run
 
     original = reader.CursorReader.read_element
 
@@ -170,13 +168,13 @@ def test_chats_of_a_database_that_is_gone_are_read_again_by_a_better_reader(
             yield conversation
 
     monkeypatch.setattr(reader.CursorReader, "read_element", better)
-    monkeypatch.setitem(run.RECIPES, "cursor-vscdb", "2")
+    monkeypatch.setitem(recipes.RECIPES, "cursor-vscdb", "2")
     monkeypatch.setattr(reader.CursorReader, "recipe", 2)
     for _ in range(2):  # and once more, from what the first time left
         look(home, inbox)
         titles = {n: [(c.title, len(c.messages)) for c in live(home, "cursor", CHAT.format(n))] for n in numbers}
         assert titles == {n: [(f"Better {n}", 2)] for n in numbers}
-        monkeypatch.setitem(run.RECIPES, "cursor-vscdb", "3")
+        monkeypatch.setitem(recipes.RECIPES, "cursor-vscdb", "3")
         monkeypatch.setattr(reader.CursorReader, "recipe", 3)
 
 
@@ -193,7 +191,6 @@ def test_a_kill_in_the_middle_of_a_database_loses_nothing(
     home: Home, inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cursor(inbox / "state.vscdb", chats(*((n, [f"q{n}", f"a{n}"]) for n in range(5))))
-    from palace_pipeline.ingest import run
 
     original, read = run.note, []
 
@@ -255,9 +252,8 @@ def test_what_lies_beside_a_chat_is_found_in_the_vault_when_the_reader_changes(
     look(home, inbox)
     shutil.rmtree(inbox / "sessions")
     from palace_pipeline.exports import grok_build
-    from palace_pipeline.ingest import run
 
-    monkeypatch.setitem(run.RECIPES, "grok-build", "2")
+    monkeypatch.setitem(recipes.RECIPES, "grok-build", "2")
     monkeypatch.setattr(grok_build.GrokBuildReader, "recipe", 2)
     look(home, inbox)
     assert [(c.title, c.project) for c in live(home, "grok-cli", SESSION)] == [("Kept", "/dev/x")]
