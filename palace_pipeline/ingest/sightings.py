@@ -116,7 +116,8 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             (*key, record),
         )
     elif vault is not None:
-        _set_aside_contained(ledger, vault, key, record, conversation, index)
+        disjoint = bool(index) and len(added) == len(index)
+        _set_aside_contained(ledger, vault, key, record, conversation, index, disjoint=disjoint)
     settle(ledger, key)
     return News(record, len(index), row is None, len(added), len(changed))
 
@@ -128,16 +129,24 @@ def _updated_at(conversation: Conversation) -> str | None:
 
 
 def _set_aside_contained(
-    ledger: Ledger, vault: Vault, key: Key, record: str, conversation: Conversation, index: dict[str, str]
+    ledger: Ledger,
+    vault: Vault,
+    key: Key,
+    record: str,
+    conversation: Conversation,
+    index: dict[str, str],
+    *,
+    disjoint: bool,
 ) -> None:
     """Set aside records that another one holds whole (a log that grew), so that a live session does not pile up.
 
     The test is the merge itself: if one record alone gives the same transcript, the other adds nothing. It may be the
     new one (an older export that came later), so what stays does not depend on the order; of two that say the same in
-    different bytes the greater hash stays.
+    different bytes the greater hash stays. `disjoint`: all messages are new, so only a record without any can be held
+    in it; a channel of a thousand day files must not look at all of them for each.
     """
     alone: bytes | None = None
-    for old in ledger.sightings(key):
+    for old in ledger.sightings(key, empty=disjoint):
         known = unpack_index(old["message_index"])
         if old["record"] == record or not (known.items() <= index.items() or index.items() <= known.items()):
             continue

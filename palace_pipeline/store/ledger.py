@@ -282,10 +282,12 @@ class Ledger:
     def conversation(self, key: Key) -> sqlite3.Row | None:
         return self.one("SELECT * FROM conversations WHERE provider = ? AND conversation_id = ?", key)
 
-    def sightings(self, key: Key) -> list[sqlite3.Row]:
-        """The live sightings of a conversation (not those that a later one contains)."""
+    def sightings(self, key: Key, *, empty: bool = False) -> list[sqlite3.Row]:
+        """The live sightings of a conversation (not those that a later one contains); `empty`: those without messages."""
         return self.rows(
-            "SELECT * FROM sightings WHERE provider = ? AND conversation_id = ? AND superseded = 0 ORDER BY record", key
+            "SELECT * FROM sightings WHERE provider = ? AND conversation_id = ? AND superseded = 0 "
+            f"{'AND messages = 0 ' if empty else ''}ORDER BY record",
+            key,
         )
 
     def mark_built(self, stage: str, built: Iterable[tuple[Key, str, str | None]], extra: Sequence[str] = ()) -> None:
