@@ -283,6 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in given
     given = [item for item in given if item != "--debug"]
     os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
+    os.umask(0o077)  # what Dagster, Chroma and others write below the home is the owner's alone
     try:
         rest, home = take_home(given)
         if home is not None:

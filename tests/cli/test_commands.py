@@ -259,3 +259,8 @@ def test_no_chat_text_reaches_dagsters_storage(built: Path) -> None:
         if path.is_file():
             data = path.read_bytes()
             assert not [mark for mark in marks if mark in data], path.name
+
+
+def test_everything_in_a_home_is_its_owners_alone(built: Path) -> None:
+    for path in (built, *built.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path.relative_to(built.parent)
