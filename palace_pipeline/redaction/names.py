@@ -197,6 +197,12 @@ def assigned(data: bytes) -> Iterator[Assigned]:
             yield got
 
 
+_CODE_IN = re.compile(
+    r"[,;][A-Za-z_$][\w$]{0,40}[.=(\[]\w|\)[.;,]\w|=>|\|\||&&|\?\?|;(?:let|var|const|return|for|if|case)\b|\w\(\w*[,)]|\w\[\w|[{}]\w*[),;]"
+)
+"""Minified code and expressions, in what stands behind a name without quotes."""
+
+
 def _alone(line: bytes) -> bool:
     """Does a name behind this beginning of a line have the line to itself (or is it the name of a part of a form)?"""
     return not line.strip(b" \t#>*-") or line.endswith(b'name="')
@@ -257,6 +263,10 @@ def _value(
         return Assigned(start, end, strength, name) if quoted and _called(name, sign, value, strength) else None
     if operator == _COMMA and (data[left - 1] not in b"\"'`" or re.search(r"[\[\]<>]|^[\w.-]+:\d", value)):
         return None
+    if not quoted and _CODE_IN.search(value):
+        return None
+    if name.lower() == "pass" and sign in (b":", b"") and not password_shaped(value):
+        return None  # the result of a test
     if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):
         return None
     prose = operator in (_PROSE, _OTHER) or (operator == _SPACE and not quoted)

@@ -66,20 +66,28 @@ def email_at(data: bytes, at: int) -> Personal | None:
     return Personal(start, domain.end(), "email")
 
 
-_AT_WORD = Program(
-    rb"(?i)[a-z0-9](?:[a-z0-9._%+\-]| ?[\[({<] ?dot ?[\])}>] ?){0,63} ?"
-    rb"(?:[\[({<] ?at ?[\])}>]) ?(?:[a-z0-9\-]+(?: ?[\[({<] ?dot ?[\])}>] ?| ?\. ?| dot ))"
-    rb"{1,4}[a-z]{2,24}|"
-    rb"[a-z0-9._%+\-]{2,64} at (?:[a-z0-9\-]{1,63} dot ){1,3}(?:com|org|net|io|dev|edu|gov|co|ai|app|me|info|[a-z]{2})"
+_AT_WORD = Program(rb"(?i) ?[\[({<] ?at ?[\])}>] ?| at [a-z0-9\-]{1,63} dot ")
+_SPELLED_LOCAL = re.compile(rb"[a-z0-9](?:[a-z0-9._%+\-]| ?[\[({<] ?dot ?[\])}>] ?){0,63}\Z", re.I)
+_SPELLED_DOMAIN = re.compile(
+    rb"(?:[a-z0-9\-]{1,63}(?: ?[\[({<] ?dot ?[\])}>] ?| ?\. ?| dot )){1,4}[a-z]{2,24}(?![a-z0-9])", re.I
+)
+_SAID_DOMAIN = re.compile(
+    rb"(?:[a-z0-9\-]{1,63} dot ){1,3}(?:com|org|net|io|dev|edu|gov|co|ai|app|me|info|[a-z]{2})(?![a-z0-9])", re.I
 )
 
 
 def spelled_emails(data: bytes) -> Iterator[Personal]:
     """Addresses with `(at)` and `(dot)`, and `name at host dot com`."""
     for spans in _AT_WORD.spans(data):
-        start, end = spans[0]
-        if (not start or not data[start - 1 : start].isalnum()) and not data[end : end + 1].isalnum():
-            yield Personal(start, end, "email", sure=False)
+        at, end = spans[0]
+        bracketed = data[end - 1 : end] != b" " or data[at : at + 4].lower() != b" at "
+        stop = end if bracketed else at + 4
+        domain = (_SPELLED_DOMAIN if bracketed else _SAID_DOMAIN).match(data, stop)
+        if domain is None:
+            continue
+        local = _SPELLED_LOCAL.search(data, max(0, at - 80), at)
+        if local and not (local.start() and data[local.start() - 1 : local.start()].isalnum()):
+            yield Personal(local.start(), domain.end(), "email", sure=False)
 
 
 # --- runs of digits ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ sentences and tables, in any language of the word lists."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
@@ -16,6 +17,9 @@ _COLUMNS = frozenset({b"token", b"secret", b"api key", b"api_key", b"apikey", b"
 _CODES = frozenset(codes.WORDS_OF_INTEREST)
 _HELD = frozenset(containers.WORDS_OF_INTEREST)
 _ALL = sorted(_SAID | _COLUMNS | _CODES | _HELD)
+_WEAK = (b"pass ", b"pass:", b"pass,", b"login", b"send ")
+"""Words that mean other things as well: what is beside them must have a sign that passwords have."""
+_SIGN = re.compile(rb"[!@#$%^&*?]")
 _SEEDS = frozenset(WORDS["foreign_seed"])
 
 
@@ -35,8 +39,10 @@ class Telling:
                 held.append((word, start))
             if word in _CODES:
                 yield from codes.codes(data, word, start)
-            if word in _SAID and start >= near and (word == b"passw" or not data[end : end + 1].isalpha()):
-                yield from spoken.passwords_near(data, start, near)
+            if word in _SAID and start >= near and (len(word) > 4 or not data[end : end + 1].isalpha()):
+                for found in spoken.passwords_near(data, start, near):
+                    if word not in _WEAK or _SIGN.search(data, found.start, found.end):
+                        yield found
                 near = start + spoken.AFTER
             if (word in _SAID or word in _COLUMNS) and start >= tables and _in_table(data, start, end):
                 yield from spoken.columns(text, data, start)

@@ -188,6 +188,9 @@ def _composite(data: bytes, start: int, end: int, said: Said) -> Token | None:
     return Token(head.start(), stop, "compound-token", len(front))
 
 
+_PATH = re.compile("[a-z_]{3,}/|.*/[a-z_]{4,}(?:/|$)")
+
+
 class Said:
     """Where a text speaks of credentials, and where of other things; looked for at the first question."""
 
@@ -241,6 +244,8 @@ def _claimed(data: bytes, start: int, end: int, said: Said) -> Token | None:
     if size < 20 or size > 512 or "/" in run.strip("/")[:1] or run.count("/") > 2 + size // 20:
         return None
     if (start and data[start - 1] in b"/=.@%$#\\") or data[end : end + 1] in (b"(", b"/", b"@"):
+        return None
+    if word_share(run) > 0.3 or _PATH.match(run):
         return None
     if is_hex(run):
         strong = False

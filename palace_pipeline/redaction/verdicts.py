@@ -187,13 +187,20 @@ def is_reference(value: str) -> bool:
     )
 
 
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+
+
 def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
     """Verdict on the value of a `key`, `token` or `secret` name. `strong`: the name can hardly mean anything else."""
     if len(value) < (8 if strong else 16) or is_placeholder(value) or is_reference(value):
         return False
     if any(c in value for c in " \t\n"):
         return False
-    if not quoted and is_code(value) and not looks_random(value, 16):
+    if not quoted and is_code(value) and ("(" in value or not looks_random(value, 16)):
+        return False
+    if _DOTTED.fullmatch(value) and word_share(value) > 0.25:
+        return False
+    if quoted and re.search(r"[(){}\[\]].*[,:;=(){}]", value):
         return False
     if is_uuid(value):
         return strong
@@ -216,7 +223,7 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     size = len(value)
     if size < (4 if quoted else 6) or size > 256 or is_placeholder(value) or value.lower() in WEAK_PASSWORDS:
         return False
-    if _URL.match(value) or _PATH.match(value):
+    if _URL.match(value) or _PATH.match(value) or re.fullmatch("0x[0-9a-fA-F]{1,8}", value):
         return False
     plain = re.fullmatch(r"[A-Za-z]+\d+", value) is not None and value.rstrip("0123456789").lower() not in _EXAMPLES
     if not quoted and ((is_code(value) and not plain) or re.match(r"[\w.]+\(.*", value)):
@@ -246,9 +253,10 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     return pair_share(value) < 0.45 or looks_random(value, 8) or (humps >= 2 and word_share(value) < 0.5)
 
 
-_SIGNS = frozenset("!@#$%^&*?+=~")
+_SIGNS = frozenset("!@#$%^&*?")
+_GENERATED = re.compile(r"[\w+=~-]+")
 _NO_PASSWORD = re.compile(
-    r"[()\[\]{}<>\"'`\\,;|]|://|^\w+=|@\d+\.|@[\w.-]+\.[a-z]{2,}$|^[a-z.]+@[a-z]+\d*$|&\w+=|%[0-9A-F]{2}|^[@$%-]|^[\w-]*[:/].*[/:]|^#\w+$|"
+    r"[()\[\]{}<>\"'`\\,;|]|://|^\w+=|@\d+\.|@[\w.-]+\.[a-z]{2,}$|^[a-z.]+@[a-z]+\d*$|&\w+=|%[0-9A-F]{2}|^[@$%-]|^[\w-]*[:/].*[/:]|^#\w+$|^[A-Za-z]+#\d+$|"
     r"^[\d.,%$€+-]+$|^\$?[\d.]+[a-zA-Z]{0,3}[!?]?$|\.\w{2,4}$"
 )
 
@@ -263,13 +271,17 @@ def password_shaped(value: str) -> bool:
     letters = sum(c.isalpha() for c in value)
     if not digits or letters < 3 or "..." in value:
         return False
+    if re.search(r"@v?\d+(?:\.|$)|[*?][.\-]|[.\-/]\*", value) or (
+        re.search("[-./]", value) and word_share(value) > 0.35
+    ):
+        return False  # versions, patterns of files, identifiers
     inner = sum(c in _SIGNS for c in value[1:-1])
     if inner or (value[-1] in "!#$*@" and digits >= 2 and letters >= 4):
         return not re.search(r"[a-z]\+\+|\*\*", value)
-    if not value.isalnum():
+    if not value.isalnum() and (size > 32 or not _GENERATED.fullmatch(value)):
         return False
-    upper = any(c.isupper() for c in value)
-    return size >= 10 and upper and digits >= 2 and looks_random(value, 10) and word_share(value) < 0.3
+    mixed = any(c.isupper() for c in value) and any(c.islower() for c in value)
+    return size >= 10 and mixed and digits >= 2 and looks_random(value, 10) and word_share(value) < 0.3
 
 
 def secret_enough(body: str) -> bool:

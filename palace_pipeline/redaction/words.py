@@ -44,7 +44,7 @@ class Finder:
 class Marks:
     """Where words of several lists stand in a short piece of text; case is ignored.
 
-    A word that begins or ends with `|` in its list must not go on with a letter there; `_` is a blank, `-` or `_`.
+    A word that begins or ends with `|` in its list must not go on with a letter or digit there; `_` is a blank, `-` or `_`.
     """
 
     def __init__(self, *names: str) -> None:
@@ -63,6 +63,6 @@ class Marks:
         low = data.lower()
         for index, start, end in self._automaton.find_matches_as_indexes(low, overlapping=True):
             kind, left, right = self._words[index]
-            if (left and low[start - 1 : start].isalpha() and start) or (right and low[end : end + 1].isalpha()):
+            if (left and start and low[start - 1 : start].isalnum()) or (right and low[end : end + 1].isalnum()):
                 continue
             yield kind, start
