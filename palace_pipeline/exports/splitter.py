@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -46,34 +46,47 @@ class ArrayCut(ValueError):
 
 
 def split_array(
-    stream: BinaryIO, key: str | None = None, block_bytes: int = BLOCK_BYTES
+    stream: _Readable, key: str | None = None, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[int, bytes]]:
     """(index, raw bytes) of each element of a top-level array, or of the array under a top-level `key` of an object.
 
     A byte order mark, blanks and NULs around elements are left out. Garbage between two elements comes as an element
     of its own (it does not parse), and a comma too few or too many loses nothing. Elements are not checked otherwise.
 
-    Raises ArrayCut after the last whole element: if the file ends inside the array, holds anything but blanks after
-    a top-level array, does not begin with an array (or an object), or has no array under `key`.
+    Arrays that stand one behind the other count as one. Raises ArrayCut after the last whole element: if the file ends
+    inside an array, holds anything else after a top-level array, does not begin with an array (or an object), or has no
+    array under `key`.
     """
-    scan = Structure()
-    block, start = first_block(stream, block_bytes)
-    opener = block[start : start + 1]
-    if opener != (b"[" if key is None else b"{"):
-        raise ArrayCut("the file does not begin with a JSON array" if key is None else "the file is no JSON object")
-    walk = _Walk(level=1, wanted=None if key is None else key.encode())
-    while block:
-        yield from walk.feed(block, *scan.feed(block, start))
-        if walk.ended:
+    index = 0
+    for _ in range(_MAX_ARRAYS):
+        scan = Structure()
+        block, start = first_block(stream, block_bytes)
+        opener = block[start : start + 1]
+        if opener != (b"[" if key is None else b"{"):
+            raise ArrayCut("the file does not begin with a JSON array" if key is None else "the file is no JSON object")
+        walk = _Walk(level=1, wanted=None if key is None else key.encode(), index=index)
+        while block:
+            yield from walk.feed(block, *scan.feed(block, start))
+            if walk.ended:
+                break
+            block, start = stream.read(block_bytes), 0
+        if not walk.ended:
+            yield from walk.rest()
+            if walk.wanted is not None:
+                raise ArrayCut("the file has no such array")
+            raise ArrayCut("the file ends inside the array", b"".join(walk.parts) if walk.open else b"", inside=True)
+        if key is not None:
+            return
+        after = walk.trailing.strip(_SPACE)
+        while not after and (block := stream.read(block_bytes)):
+            after = block.strip(_SPACE)
+        if not after:
+            return
+        if not after.startswith(b"["):
             break
-        block, start = stream.read(block_bytes), 0
-    if not walk.ended:
-        yield from walk.rest()
-        if walk.wanted is not None:
-            raise ArrayCut("the file has no such array")
-        raise ArrayCut("the file ends inside the array", b"".join(walk.parts) if walk.open else b"", inside=True)
-    if key is None and (walk.trailing.strip(_SPACE) or has_more(stream, block_bytes)):
-        raise ArrayCut("there is more after the end of the array")
+        # Shards of one export that somebody joined into one file: arrays, one behind the other.
+        stream, index = _Behind(after, stream), walk.index
+    raise ArrayCut("there is more after the end of the array")
 
 
 def whole_values(damaged: bytes, budget: int | None = None) -> Iterator[bytes]:
@@ -128,7 +141,7 @@ def _one_element(tail: _Tail) -> Iterator[bytes]:
         return
 
 
-def first_block(stream: BinaryIO, block_bytes: int) -> tuple[bytes, int]:
+def first_block(stream: _Readable, block_bytes: int) -> tuple[bytes, int]:
     """The first block with something in it, and where that begins. Blanks before the array cost no memory."""
     head = stream.read(max(block_bytes, 4)).removeprefix(b"\xef\xbb\xbf")
     while head:
@@ -140,7 +153,28 @@ def first_block(stream: BinaryIO, block_bytes: int) -> tuple[bytes, int]:
     return b"", 0
 
 
-def has_more(stream: BinaryIO, block_bytes: int) -> bool:
+_MAX_ARRAYS = 100
+"""Arrays one behind the other: each looks at its block anew, so there has to be an end."""
+
+
+class _Readable(Protocol):
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class _Behind:
+    """A stream of which a part has been read already."""
+
+    def __init__(self, read: bytes, stream: _Readable) -> None:
+        self._read, self._stream = read, stream
+
+    def read(self, size: int = -1, /) -> bytes:
+        if self._read:
+            part, self._read = self._read[:size], self._read[size:]
+            return part
+        return self._stream.read(size)
+
+
+def has_more(stream: _Readable, block_bytes: int) -> bool:
     while block := stream.read(block_bytes):
         if block.strip(_SPACE):
             return True

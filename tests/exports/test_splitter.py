@@ -91,8 +91,23 @@ def test_depth_of_a_hundred_thousand():
     assert split(b"[" + deep + b',{"after":1}]') == [deep, b'{"after":1}']
 
 
+@pytest.mark.parametrize("block_bytes", [1, 4, 9, 1 << 20])
+def test_arrays_one_behind_the_other_are_one(block_bytes):
+    assert split(b'[{"a":1}] \n[{"b":[2]},3][]\0[{"c":"]["}]', None, block_bytes) == [
+        *(b'{"a":1}', b'{"b":[2]}', b"3", b'{"c":"]["}'),
+    ]
+    found, why = until_cut(b'[{"a":1}][{"b":2},{"c":', block_bytes=block_bytes)
+    assert (found, why) == ([b'{"a":1}', b'{"b":2}'], "the file ends inside the array")
+    assert [number for number, _ in split_array(io.BytesIO(b"[1,2][3]"), None, block_bytes)] == [0, 1, 2]
+
+
+def test_a_million_arrays_are_no_trap():
+    found, why = until_cut(b"[1]" * 300_000)
+    assert (len(found), why) == (100, "there is more after the end of the array")
+
+
 def test_more_after_the_array_is_said():
-    found, why = until_cut(b'[{"a":1}] [{"b":2}]')
+    found, why = until_cut(b'[{"a":1}] {"b":2}')
     assert (found, why) == ([b'{"a":1}'], "there is more after the end of the array")
     assert until_cut(b"[1] " + b" " * 50 + b"x", block_bytes=4)[1] == "there is more after the end of the array"
 
