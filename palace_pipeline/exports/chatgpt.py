@@ -32,7 +32,7 @@ class ChatGPT:
 
     format = "chatgpt-export"
     provider = "chatgpt"
-    recipe = 1
+    recipe = 2
     spec = SpecTarget(
         "2026-11-29",
         "https://github.com/mohamed-chs/convoviz docs/dev/chatgpt-spec.md",

@@ -35,7 +35,7 @@ class Claude:
 
     format = "claude-ai-export"
     provider = "claude"
-    recipe = 1
+    recipe = 2
     spec = SpecTarget(
         "2026-11-29",
         "https://github.com/kenn-io/agentsview internal/parser/claude_ai.go",

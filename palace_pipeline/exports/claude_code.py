@@ -70,7 +70,7 @@ class ClaudeCodeReader:
 
     format = "claude-code-jsonl"
     provider = PROVIDER
-    recipe = 1
+    recipe = 2
     spec = SpecTarget(
         "2026-11-29",
         "https://github.com/kenn-io/agentsview and logs of versions 1.0 to 2.1",

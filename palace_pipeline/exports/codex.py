@@ -88,7 +88,7 @@ class CodexReader:
 
     format = "codex-rollout"
     provider = PROVIDER
-    recipe = 1
+    recipe = 2
     spec = SpecTarget(
         "2026-11-29",
         "https://github.com/openai/codex codex-rs/history, protocol, rollout",

@@ -39,7 +39,7 @@ class FlatReader:
 
     format = "flat-messages"
     provider = "sharegpt"
-    recipe = 1
+    recipe = 2
     spec = _SPEC
     layout: Literal["whole"] = "whole"
 

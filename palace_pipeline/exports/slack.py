@@ -64,7 +64,7 @@ class SlackReader:
 
     format = "slack-export"
     provider = "slack"
-    recipe = 1
+    recipe = 2
     spec = SpecTarget(
         "2026-11-29",
         "Slack help 220556107, docs.slack.dev, public parsers",
