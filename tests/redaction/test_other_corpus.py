@@ -21,7 +21,8 @@ LEAST = {
 def _corpus() -> ModuleType:
     path = Path(__file__).resolve().parents[2] / "benchmarks" / "redaction_corpus.py"
     spec = importlib.util.spec_from_file_location("redaction_corpus", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
