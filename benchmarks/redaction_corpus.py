@@ -278,9 +278,12 @@ def fill(source: Source, template: str) -> tuple[str, str]:
     return out.replace("{pk}", "RSA PRIVATE" + " KEY"), secret
 
 
-MNEMONIC = tuple(
-    ["abandon", "ability", "about", "absent", "absorb", "abstract", "access", "account", "achieve", "acoustic", "acquire", "actress", "adapt", "address", "advance", "anchor", "ancient", "apple", "april", "arrow", "attend", "autumn", "balance", "banana", "battle", "beach", "blanket", "bridge", "bronze", "butter", "cactus", "canoe", "canyon", "castle", "cereal", "cloth", "coconut", "cradle", "dolphin", "eagle", "fabric", "garlic", "harvest", "island", "jungle", "kitten", "lemon", "magnet"]
-)
+MNEMONIC = """
+abandon ability about absent absorb abstract access account achieve acoustic acquire actress adapt address
+advance anchor ancient apple april arrow attend autumn balance banana battle beach blanket bridge bronze
+butter cactus canoe canyon castle cereal cloth coconut cradle dolphin eagle fabric garlic harvest island
+jungle kitten lemon magnet
+""".split()
 
 # --- disguises --------------------------------------------------------------------------------------------------------
 
