@@ -278,12 +278,7 @@ def fill(source: Source, template: str) -> tuple[str, str]:
     return out.replace("{pk}", "RSA PRIVATE" + " KEY"), secret
 
 
-MNEMONIC = """
-abandon ability about absent absorb abstract access account achieve acoustic acquire actress adapt address
-advance anchor ancient apple april arrow attend autumn balance banana battle beach blanket bridge bronze
-butter cactus canoe canyon castle cereal cloth coconut cradle dolphin eagle fabric garlic harvest island
-jungle kitten lemon magnet
-""".split()
+MNEMONIC = ["abandon", "ability", "about", "absent", "absorb", "abstract", "access", "account", "achieve", "acoustic", "acquire", "actress", "adapt", "address", "advance", "anchor", "ancient", "apple", "april", "arrow", "attend", "autumn", "balance", "banana", "battle", "beach", "blanket", "bridge", "bronze", "butter", "cactus", "canoe", "canyon", "castle", "cereal", "cloth", "coconut", "cradle", "dolphin", "eagle", "fabric", "garlic", "harvest", "island", "jungle", "kitten", "lemon", "magnet"]
 
 # --- disguises --------------------------------------------------------------------------------------------------------
 
