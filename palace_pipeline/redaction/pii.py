@@ -67,7 +67,7 @@ def email_at(data: bytes, at: int) -> Personal | None:
 
 
 _AT_WORD = Program(rb"(?i) ?[\[({<] ?at ?[\])}>] ?| at [a-z0-9\-]{1,63} dot ")
-_AT_SIGNS = (b"(at", b"[at", b"{at", b"<at", b"( at", b"[ at", b"(AT", b"[AT", b" dot ", b" DOT ")
+_AT_SIGN = Program(rb"[\[({<] ?(?:at|AT)|[\[(] AT| (?:dot|DOT) ")
 _SPELLED_LOCAL = re.compile(rb"[a-z0-9](?:[a-z0-9._%+\-]| ?[\[({<] ?dot ?[\])}>] ?){0,63}\Z", re.I)
 _SPELLED_DOMAIN = re.compile(
     rb"(?:[a-z0-9\-]{1,63}(?: ?[\[({<] ?dot ?[\])}>] ?| ?\. ?| dot )){1,4}[a-z]{2,24}(?![a-z0-9])", re.I
@@ -381,7 +381,7 @@ _ANY = Program(
 
 def personal(text: str, data: bytes) -> Iterator[Personal]:
     """Everything but e-mail (which is found by its `@`); one cheap look decides whether there can be anything."""
-    if any(sign in data for sign in _AT_SIGNS):
+    if _AT_SIGN.found(data):
         yield from spelled_emails(data)
     if not _ANY.found(data):
         return
