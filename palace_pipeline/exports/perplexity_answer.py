@@ -133,7 +133,7 @@ def read_blocks(blocks: Iterable[Any], report: Report) -> Answer:
             if block is not None:
                 report.skip("not a block of an answer", expected=False)
             continue
-        if (said := block.get("markdown_block")) and not (isinstance(said, dict) and {"answer", "chunks"} & set(said)):
+        if not _is_markdown(block.get("markdown_block")):
             report.skip("not a block of an answer", expected=False)
         usage = block.get("intended_usage")
         usage = usage if isinstance(usage, str) else "ask_text"
@@ -148,6 +148,14 @@ def read_blocks(blocks: Iterable[Any], report: Report) -> Answer:
     said = said or [text for found_texts in texts.values() for text in found_texts][:1]
     found.text = "\n\n".join(dict.fromkeys(said))
     return found
+
+
+def _is_markdown(value: Any) -> bool:
+    """False for what should hold an answer's text and cannot be read."""
+    if not value or not isinstance(value, dict):
+        return not value
+    known = isinstance(value.get("answer"), str | None) and isinstance(value.get("chunks"), list | None)
+    return known and ("answer" in value or "chunks" in value)
 
 
 def _block(value: Json, usage: str, found: Answer, texts: dict[str, list[str]]) -> None:

@@ -264,7 +264,22 @@ def _zip_parts(data: bytes) -> Iterator[str]:
                 yield entry.filename
                 yield source_text(_as_far_as_it_goes(archive, entry))
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
-        return
+        yield from _parts_without_directory(data)
+
+
+def _parts_without_directory(data: bytes) -> Iterator[str]:
+    """The entries of a ZIP whose end is lost, each found by the header before it."""
+    at = data.find(b"PK\x03\x04")
+    while at >= 0:
+        method, name, extra = (int.from_bytes(data[at + i : at + i + 2], "little") for i in (8, 26, 28))
+        body = data[at + 30 + name + extra :]
+        content = b"" if method == 8 else body
+        inflate = zlib.decompressobj(-15)
+        with suppress(zlib.error):
+            for start in range(0, len(body) if method == 8 else 0, 16):
+                content += inflate.decompress(body[start : start + 16])
+        yield source_text(content)
+        at = data.find(b"PK\x03\x04", at + 4)
 
 
 def _as_far_as_it_goes(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
@@ -292,7 +307,7 @@ def _database_parts(data: bytes) -> Iterator[str]:
                             value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
                             for value in row
                         )
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             return
 
 
