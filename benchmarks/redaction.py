@@ -127,7 +127,32 @@ def chat_mix(seed: int | str, megabytes: float = 2.0) -> list[str]:
     """Messages as agents and people write them: prose, code, JSON, logs, git, and now and then something to find."""
     source = Source(f"{seed}/mix")
     rng = source.rng
-    words = ["the", "build", "of", "this", "module", "fails", "when", "we", "run", "it", "twice", "because", "a", "cache", "is", "kept", "and", "not", "all", "of", "it", "is", "read", "again"]
+    words = [
+        "the",
+        "build",
+        "of",
+        "this",
+        "module",
+        "fails",
+        "when",
+        "we",
+        "run",
+        "it",
+        "twice",
+        "because",
+        "a",
+        "cache",
+        "is",
+        "kept",
+        "and",
+        "not",
+        "all",
+        "of",
+        "it",
+        "is",
+        "read",
+        "again",
+    ]
     cjk = "这个函数的返回值不对请看一下日志然后再决定要不要回滚因为测试没有通过"
     made: list[str] = []
     size = 0

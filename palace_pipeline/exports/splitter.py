@@ -292,11 +292,14 @@ class _Walk:
                     yield from self._gap(gap)
                 cursor, self.open = place, True
             elif not opens and after == level:
-                if self.wanted is None:
+                if self.wanted is not None:
+                    self._drop()
+                elif self.parts:
                     self._keep(block[cursor : place + 1])
                     yield self._give()
-                else:
-                    self._drop()
+                else:  # it began in this block, as most do
+                    self.open, self.index = False, self.index + 1
+                    yield self.index - 1, block[cursor : place + 1] if place - cursor < MAX_ELEMENT_BYTES else b""
                 cursor = place + 1
             elif not opens and after == level - 1:
                 if self.wanted is None:

@@ -63,9 +63,11 @@ def _from_number(number: float, text: str) -> datetime | None:
 def _from_iso(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(_EXCESS_DIGITS.sub(r"\1", text) if len(text) > _LONGEST_USUAL else text)
-        if moment.tzinfo is UTC:
-            return _plausible(moment)
-        return _plausible(moment.astimezone(UTC)) if moment.tzinfo is not None else None
+        offset = moment.utcoffset()
+        if offset is None:
+            return None
+        # As `astimezone` does, which takes five times as long.
+        return _plausible((moment - offset).replace(tzinfo=UTC) if offset else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         return None
 

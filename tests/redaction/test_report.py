@@ -15,7 +15,9 @@ def test_every_place_is_shown_with_its_surroundings_and_without_its_value() -> N
         "c1",
         [
             Message("a", "user", "hi"),
-            Message("b", "user", f"old {first}, {'so ' * 20}new {second} end", attachment=[Attachment(name=f"{first}.txt")]),
+            Message(
+                "b", "user", f"old {first}, {'so ' * 20}new {second} end", attachment=[Attachment(name=f"{first}.txt")]
+            ),
         ],
         title=f"Key {first}",
     )

@@ -66,4 +66,6 @@ def test_ids_are_unique_and_kinds_fit_into_a_mask() -> None:
 def test_every_rule_carries_what_its_positive_and_negative_examples_are_drawn_from() -> None:
     for rule in RULES:
         assert rule.shapes, rule.id
-        assert rule.gate == "body" or rule.never, f"{rule.id}: a rule without a verdict needs shapes that must not match"
+        assert rule.gate == "body" or rule.never, (
+            f"{rule.id}: a rule without a verdict needs shapes that must not match"
+        )
