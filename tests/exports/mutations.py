@@ -74,7 +74,7 @@ def mutants(path: str, data: bytes, shape: Shape, rng: random.Random) -> Iterato
         "jsonl": [_line_structure] * 4 + [_lines] * 3 + [_bytes] * 2 + [_encoding, _json_addition],
         "text": [_text] * 5 + [_bytes] * 2 + [_encoding],
         "sqlite": [stores.cells] * 4 + [stores.tables, _bytes, flip],
-        "zip": [_inner] * 4 + [_bytes, flip],
+        "zip": [stores.inner] * 4 + [_bytes, flip],
         "bytes": [_bytes, flip],
     }
     while True:
