@@ -129,8 +129,13 @@ class Vault:
         packed += compressor.compress(b"".join(waiting)), compressor.flush()
         if not self._db.in_transaction:
             self._db.execute("BEGIN IMMEDIATE")
-        row = (digest, size + left, b"".join(packed))
-        self._db.execute("INSERT OR IGNORE INTO records VALUES (?, ?, ?)", row)
+        row = (digest, size + left, sum(map(len, packed)))
+        put = self._db.execute("INSERT OR IGNORE INTO records VALUES (?, ?, zeroblob(?))", row)
+        if put.rowcount:
+            # Piece by piece: bound as one value it would be in memory three times.
+            with self._db.blobopen("records", "data", put.lastrowid or 0) as cell:
+                for piece in packed:
+                    cell.write(piece)
 
     def record(self, digest: str) -> bytes:
         return self._get("records", digest)
