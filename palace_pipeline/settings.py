@@ -23,7 +23,7 @@ DEFAULT_TOML = """\
 # display_zone = "Europe/Berlin"   # for `palace day`, `stats`, `--since`; default: the system's
 
 # [redaction]
-# private_patterns = ['PROJ-\\\\d{4}']   # regular expressions (RE2) of your own
+# private_patterns = ['PROJ-\\d{4}']   # regular expressions (RE2) of your own
 # known_values = []                      # exact values that must never appear
 # env_files = []                         # their values must never appear either
 # people = []                            # names to mask: "Jane Doe", or ["Jane Doe", "Jane", "JD"] for one person

@@ -177,11 +177,14 @@ class RuleEngine:
         return not (hit.value in self._allow or hit.kind in self._off or hit.rule in self._off)
 
     def _scan_field(self, text: str, work: Work) -> tuple[list[_Reading], list[Hit]]:
-        if len(text) < 4:
-            return [], []
+        reading = _Reading(text, flat(text), [])
+        if len(text) < 4:  # nothing but a name or a pattern of the user's own is so short
+            own = [reading.named(found) for found in self._names.find(text)]
+            own += (hit for index, pattern in enumerate(self._private) for hit in _private(text, pattern, index))
+            return [], own
         hits: list[Hit] = []
         readings: list[_Reading] = []
-        self._read(_Reading(text, flat(text), []), work, 0, readings, hits)
+        self._read(reading, work, 0, readings, hits)
         return readings, hits
 
     def _read(self, reading: _Reading, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]) -> None:

@@ -1,4 +1,4 @@
-"""What was taken away from the archive by hand is made again: deleted pages, a deleted index."""
+"""What was taken away from the archive by hand is made again: deleted pages, a deleted index, deleted tables."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ def mark_missing(home: Home, ledger: Ledger) -> int:
         published = ledger.one("SELECT 1 FROM published WHERE hash IS NOT NULL LIMIT 1") is not None
         indexes = (home.path / "chroma/chroma.sqlite3", home.path / "lexical/meta.json")
         gone = [index for index in indexes if not index.exists()] if published else []
+        tables = not home.warehouse.exists() and (
+            ledger.one("SELECT 1 FROM conversations WHERE tables_in IS NOT NULL LIMIT 1") is not None
+        )
+        if tables:
+            ledger.write("UPDATE conversations SET tables_in = NULL")
     if gone:
         begin_anew(ledger)
-    return len(lost) + len(gone)
+    return len(lost) + len(gone) + tables
 
 
 def _lost_pages(home: Home, ledger: Ledger) -> list[str]:

@@ -68,5 +68,5 @@ def keep_receipt(folder: Path, receipt: dict[str, Any]) -> dict[str, Any]:
 
 
 def failed_here(receipt: dict[str, Any]) -> bool:
-    """True if something was not taken that should have been."""
-    return any(not skip["expected"] for skip in receipt["skipped"])
+    """True if something was not taken that should have been, or is withheld."""
+    return any(not skip["expected"] for skip in receipt["skipped"]) or bool(receipt["withheld_places"])

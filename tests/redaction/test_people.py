@@ -85,3 +85,11 @@ def test_a_rule_that_does_not_exist_is_an_error_that_says_so() -> None:
 def test_a_name_needs_two_characters(people: list[object]) -> None:
     with pytest.raises(ValidationError):
         RedactionSettings.model_validate({"people": people})
+
+
+@pytest.mark.parametrize("name", ["张伟", "Bob", "Li"])
+def test_a_field_that_is_nothing_but_a_short_name(name: str) -> None:
+    funnel = Funnel(RedactionSettings.model_validate({"people": [name], "private_patterns": ["X\\d"]}), b"k")
+    got = funnel.redact_fields({"speaker": name, "title": "X7", "text": "hi"})
+    assert got.texts == {"speaker": "[REDACTED:person]", "title": "[REDACTED:private-pattern]", "text": "hi"}
+    assert funnel.scan_published([name]) != []

@@ -206,13 +206,15 @@ def test_deleted_indexes_and_pages_come_back(home: Home, tmp_path: Path) -> None
     page.unlink()
     shutil.rmtree(home.path / "chroma")
     shutil.rmtree(home.path / "lexical")
+    home.warehouse.unlink()
     assert planned(home) == []
     with home.ledger() as ledger:
-        assert mark_missing(home, ledger) == 3
+        assert mark_missing(home, ledger) == 4
     take(home, file)
     assert page.read_bytes() == before
     with home.ledger() as ledger:
         assert mark_missing(home, ledger) == 0
+    assert home.warehouse.exists()
     assert audit(home, EVERYTHING) == {}
     from palace_pipeline.store.lexical import open_reader
 
