@@ -185,8 +185,12 @@ class Chunk:
 
 def short_hash(*parts: str, length: int = 16) -> str:
     """First `length` hex digits of sha256 over length-prefixed parts (so that ('ab','c') and ('a','bc') differ)."""
-    encoded = [b"%d:%b" % (len(data := part.encode("utf-8", "surrogatepass")), data) for part in parts]
-    return hashlib.sha256(b"".join(encoded)).hexdigest()[:length]
+    return hashlib.sha256(hash_input(*parts)).hexdigest()[:length]
+
+
+def hash_input(*parts: str) -> bytes:
+    """What `short_hash` hashes; that of more parts begins with that of fewer."""
+    return b"".join([b"%d:%b" % (len(data := part.encode("utf-8", "surrogatepass")), data) for part in parts])
 
 
 def page_hash(provider: str, conversation_id: str) -> str:

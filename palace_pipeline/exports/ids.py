@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import sha256
 
-from palace_pipeline.model import Message, short_hash
+from palace_pipeline.model import Message, hash_input, short_hash
 
 
 def derive_ids(messages: Sequence[Message]) -> None:
@@ -15,14 +16,9 @@ def derive_ids(messages: Sequence[Message]) -> None:
     longer export has the same id, and two equal messages of one conversation have two.
     """
     seen: dict[str, int] = {}
+    beginnings: dict[tuple[str, str, str | None], bytes] = {}
     for message in messages:
-        base = message.message_id or short_hash(
-            message.role,
-            message.kind,
-            message.speaker or "",
-            message.created_at.isoformat() if message.created_at else message.local_time or "",
-            message.text,
-        )
+        base = message.message_id or _content_hash(message, beginnings)
         count = seen[base] = seen.get(base, 0) + 1
         if count == 1:
             message.message_id = base
@@ -31,6 +27,19 @@ def derive_ids(messages: Sequence[Message]) -> None:
             count += 1
         seen[base], seen[own] = count, 1
         message.message_id = own
+
+
+def _content_hash(message: Message, beginnings: dict[tuple[str, str, str | None], bytes]) -> str:
+    """`short_hash` of role, kind, speaker, time and text. `beginnings`: what is hashed before the text of messages
+    without a time, which is the same for most of them; a data set has millions."""
+    key = (message.role, message.kind, message.speaker)
+    time = message.created_at.isoformat() if message.created_at else message.local_time or ""
+    if time:
+        beginning = hash_input(message.role, message.kind, message.speaker or "", time)
+    elif (beginning := beginnings.get(key)) is None:
+        beginning = beginnings[key] = hash_input(message.role, message.kind, message.speaker or "", "")
+    text = message.text.encode("utf-8", "surrogatepass")
+    return sha256(b"%b%d:%b" % (beginning, len(text), text)).hexdigest()[:16]
 
 
 BY_CONTENT = "content-"
