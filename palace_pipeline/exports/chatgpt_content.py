@@ -69,7 +69,8 @@ def read_content(value: Any, metadata: dict[str, Any], report: Report) -> Conten
     files += named.values()  # those that no part points at
     if "aggregate_result" in metadata:
         files += _results(metadata)
-    text = "\n\n".join([clean_text(piece) for piece in pieces if piece.strip()])
+    said = [clean_text(piece) for piece in pieces if piece.strip()]
+    text = said[0] if len(said) == 1 else "\n\n".join(said)
     return Content(type, text, files, _citations(value, metadata))
 
 
@@ -146,8 +147,8 @@ def _results(metadata: dict[str, Any]) -> list[Attachment]:
 def _citations(value: dict[str, Any], metadata: dict[str, Any]) -> list[Citation]:
     """The sources of an answer, each address once, in order."""
     found: dict[str, Citation] = {}
-    for place in (metadata.get("content_references"), metadata.get("citations")):
-        for url, title in _sources(place, 0) if place else ():
+    for name in ("content_references", "citations"):
+        for url, title in _sources(place, 0) if (place := metadata.get(name)) else ():
             found.setdefault(url, Citation(url, title))
     if value.get("content_type") in ("tether_quote", "sonic_webpage") and isinstance(url := value.get("url"), str):
         title = value.get("title")

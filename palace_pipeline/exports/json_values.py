@@ -31,9 +31,9 @@ def name_of(value: object) -> str | None:
 
 def id_of(value: object) -> str:
     """A text or a whole number as an id, cleaned and without outer blanks; "" for anything else."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return clean_text(value).strip() if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return clean_text(value).strip()
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 def count_of(value: object) -> int:

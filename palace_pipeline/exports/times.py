@@ -10,6 +10,7 @@ from typing import Any
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 _START = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_SECOND, _LAST_SECOND = _EARLIEST.timestamp(), _LATEST.timestamp()
 _MILLISECONDS_FROM = 1e11
 _MICROSECONDS_FROM = 1e14
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -27,7 +28,10 @@ def parse_instant(value: Any) -> datetime | None:
     """
     # Nearly all values are one of these two; a large export has millions of them.
     if type(value) is float:
-        return _from_number(value, str(value))
+        if not _FIRST_SECOND <= value < _LAST_SECOND:
+            return _from_number(value, str(value))
+        seconds, _, part = str(value).partition(".")
+        return _START + timedelta(0, int(seconds), int(part[:6].ljust(6, "0")))
     if isinstance(value, str):
         text = value.strip()
         if text[4:5] != "-" and _NUMBER.fullmatch(text):

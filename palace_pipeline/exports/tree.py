@@ -33,12 +33,21 @@ def linked(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
     rank: dict[str, int] = {}
     for id, node in nodes.items():
         for number, child in enumerate(list_of(node.get("children"))):
-            if (child_id := id_of(child)) and child_id not in named:
+            child_id = child if type(child) is str and child in nodes else id_of(child)
+            if child_id and child_id not in named:
                 named[child_id] = id
                 if number:
                     rank[child_id] = number
     ordered = sorted(nodes, key=lambda id: rank.get(id, 0)) if rank else nodes
-    return {id: id_of(nodes[id]["parent"]) or None if "parent" in nodes[id] else named.get(id) for id in ordered}
+    found: dict[str, str | None] = {}
+    for id in ordered:
+        if "parent" not in nodes[id]:
+            found[id] = named.get(id)
+            continue
+        parent = nodes[id]["parent"]
+        is_known = type(parent) is str and bool(parent) and parent in nodes
+        found[id] = parent if parent is None or is_known else id_of(parent) or None
+    return found
 
 
 def active_path(nodes: Mapping[str, Node], leaf: str | None) -> list[str]:
