@@ -52,12 +52,17 @@ def read_content(value: Any, metadata: dict[str, Any], report: Report) -> Conten
         value = {}
     type = value.get("content_type")
     type = type if isinstance(type, str) else "text"
-    named = _named_files(metadata) if metadata.get("attachments") else {}
+    parts = value.get("parts")
+    has_files = bool(metadata.get("attachments") or metadata.get("aggregate_result"))
+    if type == "text" and not has_files and isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], str):
+        # Words and nothing else, as nearly all messages are.
+        return Content(type, clean_text(parts[0]) if parts[0].strip() else "", [], _citations(value, metadata))
+    named = _named_files(metadata) if has_files else {}
     pieces: list[str] = []
     files: list[Attachment] = []
     if type in THINKING:
         pieces = list(_thoughts(value))
-    elif (parts := value.get("parts")) is not None:
+    elif parts is not None:
         for part in parts if isinstance(parts, list) else [parts] if parts else []:
             _read_part(part, pieces, files, named, report)
     elif type in CONTEXT:
@@ -67,7 +72,7 @@ def read_content(value: Any, metadata: dict[str, Any], report: Report) -> Conten
             report.unknown[f"content:{type}"] += 1
         pieces = [value[key] for key in ("title", "url", "name", *_TEXT_KEYS) if isinstance(value.get(key), str)]
     files += named.values()  # those that no part points at
-    if "aggregate_result" in metadata:
+    if has_files:
         files += _results(metadata)
     said = [clean_text(piece) for piece in pieces if piece.strip()]
     text = said[0] if len(said) == 1 else "\n\n".join(said)
@@ -146,6 +151,8 @@ def _results(metadata: dict[str, Any]) -> list[Attachment]:
 
 def _citations(value: dict[str, Any], metadata: dict[str, Any]) -> list[Citation]:
     """The sources of an answer, each address once, in order."""
+    if not (metadata.get("content_references") or metadata.get("citations") or "url" in value):
+        return []
     found: dict[str, Citation] = {}
     for name in ("content_references", "citations"):
         for url, title in _sources(place, 0) if (place := metadata.get(name)) else ():
