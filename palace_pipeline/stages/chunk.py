@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any
 
 from palace_pipeline.chunking import chunk_conversation
@@ -54,8 +55,8 @@ def chunk(job: Job) -> Counts:
                         found[conversation.key] = places
                         chunks = []
                     out.extend(_row(head, c) for c in chunks)
-                    identity[conversation.key] = short_hash(
-                        str(head["day"]), *(f"{c.drawer_id}{c.chunk_index}{c.text_hash}" for c in chunks)
+                    identity[conversation.key] = chunks_identity(
+                        head["day"], ((c.drawer_id, c.chunk_index, c.text_hash) for c in chunks)
                     )
                 lake.replace("clean/chunks", month, keys, frame(out, CHUNKS))
                 built: list[tuple[Key, str, str | None]] = [
@@ -69,6 +70,11 @@ def chunk(job: Job) -> Counts:
                 done += len(part)
                 report("cutting", done, len(work))
         return logged(job, ledger, "chunks", started, counts)
+
+
+def chunks_identity(day: date, chunks: Iterable[tuple[str, int, str]]) -> str:
+    """Identity of a conversation's chunks (drawer id, chunk index, text hash) in their order."""
+    return short_hash(str(day), *(f"{drawer_id}{index}{text_hash}" for drawer_id, index, text_hash in chunks))
 
 
 def shown_texts(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ Chunks of tools' output and of thinking are no drawers: they stay searchable by 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,11 @@ from palace_pipeline.stages.progress import report
 FILED_KINDS = ("exchange", "people", "document")
 EMBED_BATCH_MESSAGES = 4_000
 """Smaller than elsewhere: a kill loses at most about a minute of embedding."""
+
+
+def drawer_identity(drawer: Mapping[str, Any]) -> str:
+    """All that a drawer's row says; the ledger notes the hash of those of a conversation."""
+    return "|".join(str(drawer[name]) for name in DRAWERS)
 
 
 def file_drawers(job: Job) -> Counts:
@@ -63,7 +69,7 @@ def file_drawers(job: Job) -> Counts:
                         "confidence": round(place.confidence, 4),
                     }
                     out.append(drawer)
-                    parts.setdefault(key, []).append("|".join(str(drawer[name]) for name in DRAWERS))
+                    parts.setdefault(key, []).append(drawer_identity(drawer))
                 lake.replace("clean/drawers", month, keys, frame(out, DRAWERS))
                 built: list[tuple[Key, str, str | None]] = [
                     (key_of(row), row["made_from"], short_hash(*parts[key_of(row)]) if key_of(row) in parts else "none")

@@ -38,7 +38,7 @@ def normalize(job: Job) -> Counts:
                     day = day_of(row)
                     heads.append(conversation_row(conversation, day, dated=bool(row["dated"]), source_sha256=sha256))
                     messages.extend(message_rows(conversation, day))
-                    out = short_hash(row["day"], str(row["dated"]), sha256, to_record(conversation).decode())
+                    out = raw_identity(row["day"], bool(row["dated"]), sha256, conversation)
                     built.append((key_of(row), row["made_from"], out))
                 keys = [key_of(row) for row in part]
                 job.home.lake.replace("raw/messages", month, keys, frame(messages, MESSAGES))
@@ -50,6 +50,11 @@ def normalize(job: Job) -> Counts:
                 report("merging", done, len(work))
         clear_left_days(ledger, job.span)
         return logged(job, ledger, "normalized", started, counts)
+
+
+def raw_identity(day: str, dated: bool, source_sha256: str, conversation: Conversation) -> str:
+    """Identity of a transcript in `lake/raw`: what the ledger notes, and what a look at the lake makes of its rows."""
+    return short_hash(day, str(int(dated)), source_sha256, to_record(conversation).decode())
 
 
 def canonical(ledger: Ledger, vault: Vault, row: Row) -> tuple[Conversation, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from palace_pipeline.model import CONVERSATIONS, FINDINGS, MESSAGES, Conversation, frame, short_hash, to_record
@@ -76,10 +77,7 @@ def redact(job: Job) -> Counts:
                                 "fingerprint": found.fingerprint,
                             }
                         )
-                    identity = short_hash(
-                        str(day), str(head["dated"]), head["source_sha256"] or "", status, to_record(clean).decode()
-                    )
-                    outcome[clean.key] = (identity, status)
+                    outcome[clean.key] = (clean_identity(head, status, clean), status)
                 lake.replace("clean/messages", month, keys, frame(messages, MESSAGES))
                 lake.replace("clean/findings", month, keys, frame(findings, FINDINGS))
                 lake.replace("clean/conversations", month, keys, frame(heads, CONVERSATIONS))
@@ -100,6 +98,13 @@ def redact(job: Job) -> Counts:
                 done += len(part)
                 report("redacting", done, len(work))
         return logged(job, ledger, "redacted", started, dict(counts))
+
+
+def clean_identity(head: Mapping[str, Any], status: str, clean: Conversation) -> str:
+    """Identity of a transcript in `lake/clean`; `head` is its row of `CONVERSATIONS`."""
+    return short_hash(
+        str(head["day"]), str(head["dated"]), head["source_sha256"] or "", status, to_record(clean).decode()
+    )
 
 
 def judged(
