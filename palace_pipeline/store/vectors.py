@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import islice
@@ -253,6 +254,53 @@ class VectorStore:
             if document == row.document and dict(metadata) == row.metadata() and np.array_equal(vector, row.vector):
                 same.add(row.drawer_id)
         return set(got["ids"]), same
+
+
+class VectorReader:
+    """The collection as it stands: nothing is made, nothing is changed. See `reading`."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+
+    def count(self) -> int:
+        return self._collection.count()
+
+    def ids(self, first_day: int, last_day: int) -> set[str]:
+        """Ids of the drawers of some days (yyyymmdd, inclusive)."""
+        where = cast("Where", {"$and": [{"day": {"$gte": first_day}}, {"day": {"$lte": last_day}}]})
+        return set(self._collection.get(where=where, include=[])["ids"])
+
+    def stored(self, ids: Sequence[str]) -> dict[str, tuple[str, NDArray[np.float32]]]:
+        """Document and vector of those of some drawers that can be read."""
+        found: dict[str, tuple[str, NDArray[np.float32]]] = {}
+        for page in _batches(ids, READ_PAGE):
+            got = self._collection.get(ids=page, include=["documents", "embeddings"])
+            vectors = got["embeddings"]
+            for drawer_id, document, vector in zip(
+                got["ids"], got["documents"] or [], vectors if vectors is not None else [], strict=False
+            ):
+                if _usable(vector, len(vector)):
+                    found[drawer_id] = (document or "", np.asarray(vector, dtype=np.float32))
+        return found
+
+
+@contextmanager
+def reading(path: Path) -> Generator[VectorReader | None]:
+    """The collection of a directory to look at, or None if there is none.
+
+    The caller holds the home's lock all the same: two processes with one Chroma directory open disturb each other.
+    """
+    path = path.absolute()
+    if not (path / "chroma.sqlite3").exists():
+        yield None
+        return
+    client = _connect(path)
+    try:
+        names = {collection.name for collection in client.list_collections()}
+        found = client.get_collection(COLLECTION, embedding_function=None) if COLLECTION in names else None
+        yield VectorReader(found) if found is not None else None
+    finally:
+        client.close()
 
 
 def clear_slack(path: Path) -> None:

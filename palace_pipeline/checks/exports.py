@@ -1,0 +1,104 @@
+"""Checks of the way in: every file read is accounted for, and no source has files that do not get in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from palace_pipeline.checks.look import Part
+from palace_pipeline.checks.result import Check, Found, Problem, Result
+from palace_pipeline.exports.scan import Known, Missing, Seen, changes
+from palace_pipeline.stages.names import ShownNames
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Ledger
+
+FRESH_DAYS = 3
+"""A new file that is not in after so many days is an alarm: whatever should watch its folder does not."""
+
+
+def _nothing(_part: Part, _found: Found) -> None:
+    """These are not about days."""
+
+
+ACCOUNTED = Check(
+    name="every_file_is_accounted_for",
+    asset="raw_exports",
+    stage="normalized",
+    description="Of each file that was read, the conversations it gave are in the ledger, or there is a reason why not.",
+    look_at=_nothing,
+)
+FRESH = Check(
+    name="sources_are_fresh",
+    asset="raw_exports",
+    stage="normalized",
+    description=f"No source is missing, and none has new files that are still not in after {FRESH_DAYS} days.",
+    look_at=_nothing,
+)
+
+
+def accounted(home: Home, ledger: Ledger, since: str | None = None) -> Result:
+    """Files (read at or after `since`, an ISO instant in UTC as the ledger has it; None: all) against their conversations."""
+    found = Found()
+    rows = ledger.rows(
+        "SELECT path, status, reason, conversations, skipped, ("
+        "  SELECT count(*) FROM (SELECT DISTINCT r.provider, r.conversation_id FROM file_elements e "
+        "  CROSS JOIN element_records r ON r.element = e.element "
+        "  JOIN conversations c ON c.provider = r.provider AND c.conversation_id = r.conversation_id "
+        "  WHERE e.path = f.path)) AS known FROM files f WHERE read_at >= ? ORDER BY path",
+        (since or "",),
+    )
+    wrong: list[tuple[str, str]] = []
+    for row in rows:
+        found.counts["files"] += 1
+        found.counts[f"files {row['status']}"] += 1
+        found.counts["conversations"] += row["known"]
+        found.counts["not taken, with a reason"] += row["skipped"]
+        if row["status"] in ("done", "partial") and row["known"] < row["conversations"]:
+            what = f"gave {row['conversations']:,} conversations, and the ledger knows {row['known']:,} of them"
+            wrong.append((row["path"], what))
+        elif row["status"] not in ("done", "partial") and not row["reason"]:
+            wrong.append((row["path"], "gave nothing, and there is no reason why"))
+    shown = ShownNames(home, ledger).of([path for path, _ in wrong]) if wrong else {}
+    found.note(Problem(what, shown[path], mend=_READ_AGAIN) for path, what in wrong)
+    return ACCOUNTED.result(found)
+
+
+_READ_AGAIN = "touch the file, then: palace ingest"
+
+
+def fresh(
+    found_files: Iterable[Seen | Missing],
+    known: Mapping[str, Known],
+    is_current: Callable[[Known], bool],
+    now: float,
+    days: int = FRESH_DAYS,
+) -> Result:
+    """Sources (folders by name, files only counted) that are not there, or hold files that came `days` ago and are not in.
+
+    Pure: `found_files` is a scan, `known` and `is_current` what the ledger has read, `now` seconds since 1970.
+    """
+    files = list(found_files)
+    found = Found()
+    gone = [item for item in files if isinstance(item, Missing)]
+    late: dict[str, list[float]] = {}
+    for seen in changes(files, known, is_current):
+        found.counts["files not in yet"] += 1
+        age = (now - seen.ctime_ns / 1e9) / 86_400
+        if age >= days:
+            late.setdefault(seen.root, []).append(age)
+    found.counts["files"] += len(files) - len(gone)
+    found.note(
+        Problem(
+            "the source is not there", item.path, mend="put it back, or take it out of palace.toml", severity="warn"
+        )
+        for item in gone
+    )
+    found.note(
+        Problem(
+            f"{len(ages):,} new file(s) are not in; the oldest has waited {max(ages):.0f} days",
+            root,
+            mend="palace ingest (and see that palace ui, or your timer, is running)",
+            severity="warn",
+        )
+        for root, ages in sorted(late.items())
+    )
+    return FRESH.result(found)
