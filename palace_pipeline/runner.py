@@ -6,8 +6,9 @@ Imported only when there is work: Dagster costs a second to load.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -15,18 +16,11 @@ import dagster as dg
 from palace_pipeline.definitions import defs
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range
-from palace_pipeline.settings import environment
+from palace_pipeline.runs import COMMAND_LINE, STARTED_BY, end_dead_runs, end_runs_of
+from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.store.home import Home
 
 DAILY_KEYS = sorted(set(defs.resolve_all_asset_keys()) - {dg.AssetKey("raw_exports"), dg.AssetKey("palace_stats")})
-STARTED_BY, COMMAND_LINE = "palace/started_by", "command line"
-UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -74,23 +68,16 @@ def _instance(folder: str) -> dg.DagsterInstance:
     count as running were killed.
     """
     instance = dg.DagsterInstance.from_config(folder)
-    end_dead_runs(instance, {STARTED_BY: COMMAND_LINE})
+    home = Home(load_settings(Path(folder).parent))
+    end_runs_of(instance, home, {STARTED_BY: COMMAND_LINE})
+    end_dead_runs(instance, home)
     return instance
 
 
-def end_dead_runs(instance: dg.DagsterInstance, tags: Mapping[str, str] | None = None) -> int:
-    """Mark runs as failed whose process is gone; returns how many. Dagster would wait for them for ever."""
-    dead = instance.get_runs(dg.RunsFilter(tags=dict(tags or {}), statuses=UNFINISHED))
-    for run in dead:
-        instance.report_run_failed(run, "the process of this run was killed; the next run goes on from where it stood")
-    return len(dead)
-
-
-def end_runs_of_a_dead_ui(home: Home) -> int:
-    """At the start of `palace ui`, when no other is alive: what the last one left running will not end by itself."""
+def clear_dead_runs(home: Home) -> None:
+    """Note as failed what was killed (a run of the command line, of the UI): opening the instance does it."""
     os.environ.update(environment(home.settings))
-    with dg.DagsterInstance.from_config(str(home.dagster)) as instance:
-        return end_dead_runs(instance)
+    _instance(str(home.dagster))
 
 
 def _reason(run: dg.ExecuteInProcessResult) -> str:

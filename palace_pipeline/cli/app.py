@@ -142,10 +142,10 @@ def purge(
 def ui(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
-    """Dagster's web UI and daemon on this home, bound to 127.0.0.1. Watches the export folders."""
-    from palace_pipeline.cli.archive import run_ui
+    """Dagster's web UI and daemon on this home, bound to 127.0.0.1. Watches the export folders; stops with Ctrl-C."""
+    from palace_pipeline.cli.ui import run_ui
 
-    run_ui(port)
+    raise typer.Exit(run_ui(port))
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,9 @@
-"""`palace ingest`, `backfill`, `status`, `doctor`, `ui`."""
+"""`palace ingest`, `backfill`, `status`, `doctor`."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
-import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -24,6 +22,7 @@ from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.withheld import try_again
+from palace_pipeline.store.alive import dead_runs
 from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.ledger import LedgerTooNew
@@ -80,6 +79,7 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
     """Read, plan, build; returns the receipt and what failed. Starts no run when there is nothing to do."""
     batch, failures = new_batch(), list[str]()
     finish_purge(home, batch)
+    clear_killed(home)
     os.environ.update(environment(home.settings))  # before Dagster is loaded: the first partition is in it
     found = list(scan(paths or home.settings.folders, home.path))
     with home.ledger() as ledger:
@@ -102,6 +102,14 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
         runner.refresh_stats(home, batch)
     with home.ledger() as ledger:
         return write_receipt(home, ledger, batch), failures
+
+
+def clear_killed(home: Home) -> None:
+    """Runs that were killed count as running in the UI until somebody says otherwise. Costs nothing if there is none."""
+    if dead_runs(home.alive):
+        from palace_pipeline import runner
+
+        runner.clear_dead_runs(home)
 
 
 def finish_purge(home: Home, batch: str) -> bool:
@@ -262,25 +270,4 @@ def run_doctor(*, as_json: bool) -> int:
     return NOT_TAKEN if any(f.level == "wrong" for f in findings) else 0
 
 
-def run_ui(port: int) -> None:
-    """Hand the process over to `dagster dev` on this home; it does not come back. One UI a home."""
-    from palace_pipeline.runner import end_runs_of_a_dead_ui
-
-    home = open_home()
-    with home.writing():
-        alone = os.open(home.dagster / ".ui.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HomeBusy(f"palace ui is already running on {home.path}.") from None
-        os.set_inheritable(alone, True)  # it is held as long as the UI lives, and dropped by the system however it ends
-        end_runs_of_a_dead_ui(home)
-    say(f"Starting Dagster on http://127.0.0.1:{port} for {home.path}; ready in half a minute, stop with Ctrl-C")
-    os.environ["PYTHONWARNINGS"] = "ignore:Function `dev_command` is superseded"
-    os.environ.update(environment(home.settings))
-    os.chdir(home.dagster)
-    command = [sys.executable, "-m", "dagster", "dev", "-w", str(home.dagster / "workspace.yaml")]
-    os.execv(sys.executable, [*command, "-h", "127.0.0.1", "-p", str(port)])
-
-
-__all__ = ["Missing", "Range", "compose", "run_backfill", "run_doctor", "run_ingest", "run_status", "run_ui"]
+__all__ = ["Missing", "Range", "compose", "run_backfill", "run_doctor", "run_ingest", "run_status"]

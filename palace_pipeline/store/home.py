@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from palace_pipeline.settings import DEFAULT_TOML, Settings
+from palace_pipeline.store.alive import marks_of
 from palace_pipeline.store.files import make_folder, remove_leftovers, sync_folder, write_bytes
 from palace_pipeline.store.lake import Lake
 from palace_pipeline.store.ledger import Ledger
@@ -29,11 +30,32 @@ nux:
 concurrency:
   runs:
     max_concurrent_runs: 1
+  pools:
+    granularity: run
+    default_limit: 1
+run_monitoring:
+  enabled: true
+  free_slots_after_run_end_seconds: 60
+sensors:
+  use_threads: false
+"""
+_OLD_DAGSTER_YAML = (
+    """\
+# Written by Palace. One writer at a time, nothing sent anywhere.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+concurrency:
+  runs:
+    max_concurrent_runs: 1
 run_monitoring:
   enabled: true
 sensors:
   use_threads: false
-"""
+""",
+)
+"""What earlier versions wrote: replaced as long as nobody has changed it."""
 _WORKSPACE_YAML = """\
 # Written by Palace: what `palace ui` loads.
 load_from:
@@ -77,6 +99,11 @@ class Home:
         return self.path / "dagster"
 
     @property
+    def alive(self) -> Path:
+        """Marks of the runs that are going on (`store.alive`)."""
+        return marks_of(self.path)
+
+    @property
     def warehouse(self) -> Path:
         return self.path / "palace.duckdb"
 
@@ -100,8 +127,9 @@ class Home:
         if not (self.path / "palace.toml").exists():
             write_bytes(self.path / "palace.toml", DEFAULT_TOML.encode())
         for name, text in (("dagster.yaml", _DAGSTER_YAML), ("workspace.yaml", _WORKSPACE_YAML)):
-            if not (self.dagster / name).exists():
-                write_bytes(self.dagster / name, text.encode())
+            file = self.dagster / name
+            if not file.exists() or file.read_text(encoding="utf-8") in _OLD_DAGSTER_YAML:
+                write_bytes(file, text.encode())
         self.key()
         if not marker.exists():
             write_bytes(marker, f"{SCHEMA_VERSION}\n".encode())
