@@ -1,14 +1,17 @@
 """From a Dagster step to a stage of the library and back: the job, the metadata, and errors without chat text."""
 
+import time
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import polars as pl
 
+from palace_pipeline.charts import bars_chart, days_chart
 from palace_pipeline.metadata import FILES, TABLES, rows_per_day, table_schema
 from palace_pipeline.partitions import span_of
 from palace_pipeline.planner import Range
@@ -31,6 +34,8 @@ else:
 BATCH_TAG = "palace/batch"
 PLANNED_TAG = "palace/planned"
 """Set by the planner's runs, which do only what is stale. A run without it (a click in the UI) redoes its days."""
+REASON_TAG = "palace/reason"
+"""Why a run was started, for people: it stands in the list of runs."""
 
 TELLING_ERRORS = (SettingsError, HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew)
 """Errors whose own words are made for people and hold no content."""
@@ -44,7 +49,8 @@ def batch_of(context: dg.AssetExecutionContext) -> str:
 def run_stage(context: dg.AssetExecutionContext, home: Home, stage: Callable[[Job], Counts]) -> tuple[Range, Counts]:
     """Run a stage for the step's days under the write lock; returns the days and the stage's counts.
 
-    Raises dg.Failure with a text that names what went wrong and never quotes data.
+    The seconds of the stage (without waiting for the lock) are noted with the materialisation, so that Dagster's plots
+    show them over time. Raises dg.Failure with a text that names what went wrong and never quotes data.
     """
     span = span_of(context)
     with told(), home.writing():
@@ -55,9 +61,12 @@ def run_stage(context: dg.AssetExecutionContext, home: Home, stage: Callable[[Jo
             batch=batch_of(context),
             force=PLANNED_TAG not in context.run.tags,
         )
+        started = time.perf_counter()
         counts = stage(job)
+        seconds = time.perf_counter() - started
         with home.ledger() as ledger:
             write_receipt(home, ledger, job.batch)
+    context.add_asset_metadata({"seconds of work": round(seconds, 3)})
     return span, counts
 
 
@@ -93,19 +102,69 @@ def result(
     span: Range,
     counts: Counts,
     checks: Sequence[dg.AssetCheckResult] = (),
+    charts: Mapping[str, str] | None = None,
 ) -> Materialized:
-    """The materialisation of a table: rows of every day that has any, columns, counts of the run."""
+    """The materialisation of a table: rows of every day that has any, columns, counts of the run, pictures of them."""
     days = table_days(home, FILES[asset], span)
-    for day, count in days.items():
-        context.add_asset_metadata({"dagster/partition_row_count": count}, partition_key=day)
+    rows = _ROWS[asset]
     return dg.MaterializeResult(
         metadata={
             "dagster/column_schema": table_schema(TABLES[asset]),
-            "dagster/row_count": sum(days.values()),
-            **{name.replace("_", " "): count for name, count in counts.items()},
+            **by_day(context, days, rows),
+            **{name: dg.MetadataValue.md(chart) for name, chart in (charts or {}).items() if chart},
+            **shown_counts(counts),
         },
         check_results=checks,
     )
+
+
+_ROWS = {
+    "normalized_transcripts": "messages",
+    "redacted_transcripts": "messages",
+    "redacted_chunks": "chunks",
+    "drawers": "drawers",
+    "drawer_embeddings": "vectors",
+}
+
+
+def by_day(context: dg.AssetExecutionContext, days: Mapping[str, int], what: str) -> dict[str, Any]:
+    """Metadata of rows by day (ISO): the count of each day goes to its partition, sum and picture to the run's."""
+    for day, count in days.items():
+        context.add_asset_metadata({"dagster/partition_row_count": count}, partition_key=day)
+    chart = days_chart({date.fromisoformat(day): count for day, count in days.items()}, what)
+    picture = {f"{what} by day": dg.MetadataValue.md(chart)} if len(days) > 1 else {}
+    return {"dagster/row_count": sum(days.values()), **picture}
+
+
+def shown_counts(counts: Counts) -> dict[str, int]:
+    """Counts of a stage under names that are read."""
+    return {name.replace("finding:", "masked: ").replace("_", " "): count for name, count in counts.items()}
+
+
+def findings_chart(counts: Counts) -> str:
+    """What a run has masked, by kind."""
+    prefix = "finding:"
+    kinds = [(name.removeprefix(prefix), count) for name, count in counts.items() if name.startswith(prefix)]
+    return bars_chart(kinds, "kind", "places masked")
+
+
+def rooms_chart(home: Home, span: Range) -> str:
+    """The drawers of some days by room."""
+    months = [m for m in home.lake.months("clean/drawers") if month_of(span.first) <= m <= month_of(span.last)]
+    rows = home.lake.read("clean/drawers", months, columns=["day", "room"])
+    counts = rows.filter(pl.col("day").is_between(span.first, span.last)).group_by("room").len()
+    return bars_chart([(str(room), count) for room, count in counts.iter_rows()], "room", "drawers")
+
+
+def conversations_by_day(home: Home, span: Range) -> dict[str, int]:
+    """Conversations that are shown, by day (ISO) inside a span."""
+    with home.ledger() as ledger:
+        rows = ledger.rows(
+            "SELECT day, count(*) AS n FROM conversations WHERE day BETWEEN ? AND ? AND page IS NOT NULL "
+            "AND superseded_by IS NULL AND status != 'purged' GROUP BY day ORDER BY day",
+            (span.first.isoformat(), span.last.isoformat()),
+        )
+        return {row["day"]: row["n"] for row in rows}
 
 
 def table_days(home: Home, table: str, span: Range) -> dict[str, int]:

@@ -130,13 +130,22 @@ def png_bars(values: Sequence[float | None], width: int = 640, height: int = 120
     pixels = [bytearray(width) for _ in range(height)]
     largest = max((value for value in values if value is not None), default=0)
     for number, value in enumerate(values):
-        left, right = number * width // len(values), (number + 1) * width // len(values)
+        # More values than columns share them: none of them may vanish between two columns.
+        left = number * width // len(values)
+        right = max((number + 1) * width // len(values), left + 1)
         gap = 1 if right - left > 2 else 0
         tall = max(round((value or 0) / largest * (height - 2)), 1) if value and value > 0 else 0
         for line in pixels[height - 1 - tall : height - 1]:
             line[left : right - gap] = bytes([3]) * (right - gap - left)
     pixels[-1][:] = bytes([_AXIS]) * width
     return _png(pixels)
+
+
+def png_bar(share: float, width: int = 240, height: int = 14) -> bytes:
+    """A PNG of one lying bar: `share` (0 to 1) of the width; anything above 0 is visible."""
+    long = max(round(min(share, 1) * width), 1) if share > 0 else 0
+    line = bytes([3]) * long + bytes([0]) * (width - long)
+    return _png([bytearray(width), *(bytearray(line) for _ in range(height - 2)), bytearray(width)])
 
 
 def png_hours(rows: Sequence[tuple[int, int, float]], cell: int = 20) -> bytes:
