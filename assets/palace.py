@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.checks import checked, specs_of
 from assets.days import day_asset
 from assets.running import Materialized, result, run_stage
 from assets.transcripts import redacted_transcripts
@@ -22,6 +23,7 @@ from palace_pipeline.transcripts.page import PAGE_RECIPE
     group="palace",
     kinds={"python", "parquet"},
     recipe=CHUNK_RECIPE,
+    checks=specs_of("redacted_chunks"),
     columns=CHUNKS,
     columns_from={"redacted_transcripts": MESSAGES},
     description=(
@@ -33,7 +35,7 @@ def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -
     """Cut the days' conversations."""
     home = palace.open()
     span, counts = run_stage(context, home, chunk)
-    return result(context, home, "redacted_chunks", span, counts)
+    return result(context, home, "redacted_chunks", span, counts, checked(context, home, "redacted_chunks", span))
 
 
 @day_asset(
@@ -41,6 +43,7 @@ def redacted_chunks(context: dg.AssetExecutionContext, palace: PalaceResource) -
     group="palace",
     kinds={"python", "parquet", "onnx"},
     recipe=ROOMS_RECIPE,
+    checks=specs_of("drawers"),
     columns=DRAWERS,
     columns_from={"redacted_chunks": CHUNKS},
     description="Every chunk of talk filed: wing (project, channel), hall (kind of memory), room (topic), with a confidence.",
@@ -49,7 +52,7 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
     """Embed new chunks once and file them."""
     home = palace.open()
     span, counts = run_stage(context, home, file_drawers)
-    return result(context, home, "drawers", span, counts)
+    return result(context, home, "drawers", span, counts, checked(context, home, "drawers", span))
 
 
 @day_asset(
@@ -58,6 +61,7 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
     kinds={"markdown"},
     recipe=PAGE_RECIPE,
     checks=[
+        *specs_of("conversation_pages"),
         dg.AssetCheckSpec(
             "nothing_is_found_again",
             asset="conversation_pages",
@@ -72,11 +76,13 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
 )
 def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Write the days' pages; an unchanged page is not touched."""
-    span, counts = run_stage(context, palace.open(), write_pages)
+    home = palace.open()
+    span, counts = run_stage(context, home, write_pages)
     hits = counts["scan_hits"]
     return dg.MaterializeResult(
         metadata={"first day": str(span.first), "last day": str(span.last), **counts},
         check_results=[
+            *checked(context, home, "conversation_pages", span),
             dg.AssetCheckResult(
                 check_name="nothing_is_found_again",
                 passed=hits == 0,
@@ -97,11 +103,7 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
     columns=VECTORS,
     columns_from={"drawers": DRAWERS, "redacted_chunks": CHUNKS},
     checks=[
-        dg.AssetCheckSpec(
-            "index_holds_every_drawer",
-            asset="drawer_embeddings",
-            description="Every drawer of these days has a vector in Parquet and, sampled, in Chroma.",
-        ),
+        *specs_of("drawer_embeddings"),
         dg.AssetCheckSpec(
             "nothing_is_found_in_the_index",
             asset="drawer_embeddings",
@@ -115,16 +117,11 @@ def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource)
     """Bring Chroma and the lexical index in line with the drawers."""
     home = palace.open()
     span, counts = run_stage(context, home, publish_vectors)
-    check = dg.AssetCheckResult(
-        check_name="index_holds_every_drawer",
-        passed=counts["missing"] == 0,
-        metadata={"drawers": counts["drawers"], "missing": counts["missing"]},
-        description=None if counts["missing"] == 0 else "Delete `chroma/` in the palace home, then: palace ingest",
-    )
     clean = dg.AssetCheckResult(
         check_name="nothing_is_found_in_the_index",
         passed=counts["scan_hits"] == 0,
         metadata={"places": counts["scan_hits"]},
         description=None if counts["scan_hits"] == 0 else "Delete `chroma/` in the palace home, then: palace ingest",
     )
-    return result(context, home, "drawer_embeddings", span, counts, [check, clean])
+    checks = [*checked(context, home, "drawer_embeddings", span), clean]
+    return result(context, home, "drawer_embeddings", span, counts, checks)

@@ -2,11 +2,11 @@
 
 import dagster as dg
 
+from assets.checks import checked, specs_of
 from assets.days import OWNERS, day_asset
 from assets.palace import conversation_pages, drawer_embeddings
 from assets.running import Materialized, batch_of, run_stage, told
 from palace_pipeline.resources import PalaceResource
-from palace_pipeline.stages.audit import audit
 from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.publish import publish_exports, publish_tables
 from palace_pipeline.stages.recipes import TABLES_RECIPE
@@ -18,13 +18,7 @@ from palace_pipeline.trends import plots_as_markdown
     group="tables",
     kinds={"duckdb"},
     recipe=TABLES_RECIPE,
-    checks=[
-        dg.AssetCheckSpec(
-            "counts_add_up",
-            asset="palace_tables",
-            description="Messages: ledger = raw = redacted = table. Drawers: filed = vectors = index = table. Pages: one each.",
-        )
-    ],
+    checks=specs_of("palace_tables"),
     description=(
         "`palace.duckdb`: conversations, messages, drawers, findings, exports, skips, every column commented. Built beside "
         "and renamed in, so a reader who has the file open keeps what it opened."
@@ -34,20 +28,9 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     """Publish the days' rows."""
     home = palace.open()
     span, counts = run_stage(context, home, publish_tables)
-    with told():
-        differences = audit(home, span)
     return dg.MaterializeResult(
         metadata={"dagster/table_name": "palace", **counts},
-        check_results=[
-            dg.AssetCheckResult(
-                check_name="counts_add_up",
-                passed=not differences,
-                metadata={"differences": dg.MetadataValue.json(differences)},
-                description="Counts agree."
-                if not differences
-                else f"Mend with: palace backfill --from {span.first} --to {span.last}",
-            )
-        ],
+        check_results=checked(context, home, "palace_tables", span),
     )
 
 

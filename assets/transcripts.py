@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.checks import checked, specs_of
 from assets.days import day_asset
 from assets.exports import raw_exports
 from assets.running import Materialized, result, run_stage
@@ -18,6 +19,7 @@ from palace_pipeline.transcripts.merge import MERGE_RECIPE
     group="transcripts",
     kinds={"python", "parquet"},
     recipe=MERGE_RECIPE,
+    checks=specs_of("normalized_transcripts"),
     columns=MESSAGES,
     description=(
         "One canonical transcript per conversation, merged from every form in which any export shows it. A re-export "
@@ -28,7 +30,8 @@ def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceReso
     """Merge the sightings of the days' conversations."""
     home = palace.open()
     span, counts = run_stage(context, home, normalize)
-    return result(context, home, "normalized_transcripts", span, counts)
+    checks = checked(context, home, "normalized_transcripts", span)
+    return result(context, home, "normalized_transcripts", span, counts, checks)
 
 
 @day_asset(
@@ -36,6 +39,7 @@ def normalized_transcripts(context: dg.AssetExecutionContext, palace: PalaceReso
     group="transcripts",
     kinds={"python", "parquet"},
     recipe=ENGINE_RECIPE,
+    checks=specs_of("redacted_transcripts"),
     columns=MESSAGES,
     columns_from={"normalized_transcripts": MESSAGES},
     description=(
@@ -47,4 +51,5 @@ def redacted_transcripts(context: dg.AssetExecutionContext, palace: PalaceResour
     """Redact the days' conversations into `lake/clean`."""
     home = palace.open()
     span, counts = run_stage(context, home, redact)
-    return result(context, home, "redacted_transcripts", span, counts)
+    checks = checked(context, home, "redacted_transcripts", span)
+    return result(context, home, "redacted_transcripts", span, counts, checks)

@@ -88,10 +88,10 @@ def _maxrss_bytes(usage: resource.struct_rusage) -> int:
 
 def stages(home_folder: Path, exports: Path) -> dict[str, Callable[[], Mapping[str, int]]]:
     """Name of a stage -> its work on all ranges that the planner gives. In the order of the flow."""
+    from palace_pipeline.checks.counts import audit
     from palace_pipeline.ingest import ingest
     from palace_pipeline.planner import plan
     from palace_pipeline.settings import load_settings
-    from palace_pipeline.stages.audit import audit
     from palace_pipeline.stages.chunk import chunk
     from palace_pipeline.stages.common import Counts, Job
     from palace_pipeline.stages.drawers import file_drawers

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import palace_pipeline.purge.rest as steps
+from palace_pipeline.checks.counts import audit
 from palace_pipeline.ingest import ingest
 from palace_pipeline.purge import (
     Purged,
@@ -19,7 +20,6 @@ from palace_pipeline.purge import (
 )
 from palace_pipeline.purge.proof import prove
 from palace_pipeline.settings import load_settings
-from palace_pipeline.stages.audit import audit
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.vault import Vault
 from tests.ingest.exports_for_tests import START, chat, export

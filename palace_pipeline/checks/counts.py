@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -36,16 +37,18 @@ def look_at(part: Part, found: Found) -> None:
     for name in sorted({name for names in EQUAL.values() for name in names}):
         found.counts[name] += int(counts[name].sum())
     found.counts["waiting"] += part.heads.filter(pl.col("tables")).height
-    found.note(differences(counts))
+    tables = part.look.warehouse is not None
+    equal = {what: tuple(n for n in names if tables or not n.startswith("table ")) for what, names in EQUAL.items()}
+    found.note(differences(counts, equal))
     found.note(_sources(part, found))
 
 
-def differences(counts: pl.DataFrame) -> list[Problem]:
+def differences(counts: pl.DataFrame, equal: Mapping[str, Sequence[str]] = EQUAL) -> list[Problem]:
     """A problem for each conversation and comparison whose counts (columns of these names) are not all equal."""
     out: list[Problem] = []
-    for what, names in EQUAL.items():
-        first, *others = names
-        unequal = pl.any_horizontal(pl.col(first) != pl.col(other) for other in others)
+    for what, (first, *others) in equal.items():
+        names = (first, *others)
+        unequal = pl.any_horizontal(pl.lit(False), *(pl.col(first) != pl.col(other) for other in others))
         for row in counts.filter(unequal).sort("day", *_KEY).iter_rows(named=True):
             shown = ", ".join(f"{name} {row[name]:,}" for name in names)
             out.append(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from palace_pipeline.checks.look import Part
 from palace_pipeline.checks.result import Check, Found, Problem, Result
-from palace_pipeline.exports.scan import Known, Missing, Seen, changes
+from palace_pipeline.exports.scan import Known, Missing, Seen, changes, scan
+from palace_pipeline.ingest.recipes import current_in
 from palace_pipeline.stages.names import ShownNames
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
@@ -102,3 +103,23 @@ def fresh(
         for root, ages in sorted(late.items())
     )
     return FRESH.result(found)
+
+
+def after_reading(
+    home: Home, ledger: Ledger, scanned: Sequence[Seen | Missing], *, since: str, all_read: bool, now: float
+) -> list[Result]:
+    """The checks of `raw_exports` after a look at the folders, of what it read. `all_read`: nothing was left for the next
+    look (no limit), so nothing that was scanned can be waiting, and the known files need not be gone through again."""
+    left = [item for item in scanned if isinstance(item, Missing)] if all_read else scanned
+    known = {} if all_read else ledger.known_files()
+    return [accounted(home, ledger, since), fresh(left, known, current_in(home.settings), now)]
+
+
+def of_everything(home: Home, now: float) -> list[Result]:
+    """The same of all files ever read, and of the configured folders as they are now. Changes nothing."""
+    with home.ledger() as ledger:
+        scanned = list(scan(home.settings.folders, home.path))
+        return [
+            accounted(home, ledger),
+            fresh(scanned, ledger.known_files(), current_in(home.settings), now),
+        ]

@@ -86,15 +86,23 @@ class Result:
         spans = ranges(problem.day for problem in self.problems if not problem.mend and problem.day is not None)
         return [*map(backfill, spans[:_MOST_COMMANDS]), *dict.fromkeys(said)][:_MOST_COMMANDS]
 
+    def told(self) -> dict[str, str]:
+        """The answer as receipts keep it."""
+        return {"check": self.name, "asset": self.asset, "severity": self.severity, "what": self.said}
+
     @property
     def said(self) -> str:
         """The answer in plain words."""
         if self.passed:
             return "As it should be."
-        first = "; ".join(str(problem) for problem in self.problems[:3])
-        more = f"; and {self.count - 3:,} more" if self.count > 3 else ""
         mends = " · ".join(self.mends)
-        return f"{first}{more}." + (f" Mend: {mends}" if mends else "")
+        return f"{self.what}." + (f" Mend: {mends}" if mends else "")
+
+    @property
+    def what(self) -> str:
+        """What is wrong and where: the worst three, and how many more there are."""
+        first = "; ".join(str(problem) for problem in self.problems[:3])
+        return first + (f"; and {self.count - 3:,} more" if self.count > 3 else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ import orjson
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.ledger import Ledger
 
+CHECKS_STAGE = "checks"
+"""Under this name the checks of a run note what they took and what failed."""
 NOTHING: dict[str, int] = {"found": 0, "new": 0, "updated": 0, "unchanged": 0, "skipped": 0}
 
 
@@ -28,6 +30,7 @@ def receipt_of(found: dict[str, Any] | None = None) -> dict[str, Any]:
         "withheld": 0,
         "withheld_fields": 0,
         "withheld_places": [],
+        "checks": [],
         "pages": 0,
         "drawers": 0,
         "vectors": 0,
@@ -47,6 +50,9 @@ def compose(ledger: Ledger, batch: str) -> dict[str, Any]:
         if stage == "raw_exports":
             found = ("files", "conversations", "messages", "skipped", "drift")
             receipt |= {name: counts[name] for name in found if name in counts}
+        if stage == CHECKS_STAGE:
+            receipt["checks"] += counts["failed"]
+            continue
         for name, count in counts.items():
             if name.startswith("finding:"):
                 findings[name.removeprefix("finding:")] += count

@@ -47,8 +47,9 @@ def test_jobs_sensors_and_checks() -> None:
     assert {s.name for s in defs.sensors or []} == {"export_folders", "planned_days"}
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
-        *("nothing_is_found_again", "nothing_is_found_in_the_index"),
-        *("index_holds_every_drawer", "counts_add_up"),
+        *("every_file_is_accounted_for", "sources_are_fresh", "schema_holds", "no_message_is_doubled"),
+        *("times_are_possible", "messages_are_healthy", "every_word_is_in_one_chunk", "pages_read_back"),
+        *("index_holds_every_drawer", "counts_add_up", "nothing_is_found_again", "nothing_is_found_in_the_index"),
     }
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from palace_pipeline.checks.counts import audit
 from palace_pipeline.ingest import ingest
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import load_settings
-from palace_pipeline.stages.audit import audit
 from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from palace_pipeline.checks.counts import audit
 from palace_pipeline.ingest import ingest
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.redaction.engine import RuleEngine, Span, WorkLimit
 from palace_pipeline.redaction.funnel import Funnel, Leak
 from palace_pipeline.settings import load_settings
-from palace_pipeline.stages.audit import audit
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.withheld import ATTEMPTS, ATTEMPTS_AFTER_ERROR, try_again
