@@ -67,7 +67,7 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
             asset="conversation_pages",
             blocking=True,
             description="The pages of this run, read back from disk and scanned: no secret, no personal data.",
-        )
+        ),
     ],
     description=(
         "One dated Markdown page per conversation, in the user's folder. `tags`, `aliases` and `## Notes` belong to the "
@@ -90,7 +90,7 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
                 description=None
                 if hits == 0
                 else "A published page still shows something that would be masked. Run `palace doctor`; it names the pages.",
-            )
+            ),
         ],
     )
 
