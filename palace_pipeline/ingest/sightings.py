@@ -96,6 +96,15 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             conversation.forked_from,
         ),
     )
+    if vault is not None:
+        vault.note_place(
+            record,
+            where.path,
+            where.member,
+            where.sha256,
+            seen=where.today.isoformat(),
+            first_seen=row["first_seen_day"] if row is not None else where.today.isoformat(),
+        )
     merged = {**before, **{name: index[name] for name in added | changed}}
     if row is None:
         ledger.write(
@@ -120,6 +129,27 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
         _set_aside_contained(ledger, vault, key, record, conversation, index, disjoint=disjoint)
     settle(ledger, key)
     return News(record, len(index), row is None, len(added), len(changed))
+
+
+def put_record_back(ledger: Ledger, vault: Vault, conversation: Conversation, record: str) -> None:
+    """Into a vault that lost it; not what was dropped because a longer record holds it."""
+    seen = ledger.one(
+        "SELECT superseded, path, member, sha256, seen_day, first_seen_day FROM sightings "
+        "JOIN conversations USING (provider, conversation_id) "
+        "WHERE provider = ? AND conversation_id = ? AND record = ?",
+        (*conversation.key, record),
+    )
+    if seen is None or seen["superseded"] == 2 or not vault.lacks("records", [record]):
+        return
+    vault.put_record_parts(record, record_parts(conversation))
+    vault.note_place(
+        record,
+        seen["path"],
+        seen["member"],
+        seen["sha256"],
+        seen=seen["seen_day"],
+        first_seen=seen["first_seen_day"],
+    )
 
 
 def _updated_at(conversation: Conversation) -> str | None:

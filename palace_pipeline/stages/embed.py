@@ -119,6 +119,42 @@ def rebuild_indexes(home: Home, ledger: Ledger, recipes: Recipes) -> None:
     ledger.write("DELETE FROM meta WHERE name = ?", (_OLD_WORDS,))
 
 
+def make_indexes_anew(home: Home, ledger: Ledger, recipes: Recipes) -> Counts:
+    """Make both indexes from the lake alone, whatever is in the old ones and whatever counts as published. Each takes the
+    place of the old one when it is whole. Returns drawers and chunks.
+
+    Everything before must be up to date. Who is killed begins again with the index that was not done.
+    """
+    work = due(ledger, "vectors", EVER, recipes, force=True)
+    shown = [row for row in work if not gone(row)]
+    published: list[tuple[str, str, str, str]] = []
+
+    def rows() -> Iterator[tuple[list[StoredDrawer], list[LexicalRow]]]:
+        done = 0
+        for month, of_month in split_by_month(shown):
+            for part in batches(of_month):
+                yield _rows_of(home.lake, month, part)
+                done += len(part)
+                report("indexing", done, len(shown))
+
+    def noted() -> Iterator[LexicalRow]:
+        for drawers, lexical in rows():
+            published.extend((*key, name, value) for name, (key, value) in _hashes(drawers, lexical).items())
+            yield from lexical
+
+    model = load_model(home.settings.embedding)
+    identity = ModelIdentity(model.name, model.sha256, model.dimension)
+    filed = VectorStore.rebuild(home.path / "chroma", identity, (drawer for drawers, _ in rows() for drawer in drawers))
+    chunks = LexicalIndex.rebuild(home.path / "lexical", noted())
+    with ledger.transaction():
+        ledger.write("DELETE FROM published")
+        ledger.write_many("INSERT OR REPLACE INTO published VALUES (?, ?, ?, ?)", published)
+        ledger.mark_built("vectors", [(key_of(row), row["made_from"], None) for row in work])
+        ledger.write("DELETE FROM meta WHERE name = ?", (_OLD_WORDS,))
+        ledger.set_meta(_RULES, recipes.redaction)
+    return {"drawers": filed, "chunks": chunks}
+
+
 def _rows_of(lake: Lake, month: str, part: Sequence[Row]) -> tuple[list[StoredDrawer], list[LexicalRow]]:
     """The rows of both indexes for some conversations of a month, from the lake."""
     keys = [key_of(row) for row in part]

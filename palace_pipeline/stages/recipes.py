@@ -48,7 +48,7 @@ def redaction_of(home: Home) -> str:
 
 def forgotten_in(home: Home) -> tuple[Forgotten, ...]:
     """Values that were purged from a home, and are masked like the user's own."""
-    ledger = Ledger.reading(home.path / "ledger.sqlite")
+    ledger = Ledger.reading(home.ledger_path)
     if ledger is None:
         return ()
     try:

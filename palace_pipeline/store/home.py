@@ -12,11 +12,14 @@ from palace_pipeline.settings import DEFAULT_TOML, Settings
 from palace_pipeline.store.alive import marks_of
 from palace_pipeline.store.files import make_folder, remove_leftovers, sync_folder, write_bytes
 from palace_pipeline.store.lake import Lake
-from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.store.ledger import Ledger, LedgerDamaged
 from palace_pipeline.store.lock import writer
+from palace_pipeline.store.swap import finish_swaps
 from palace_pipeline.store.vault import Vault
+from palace_pipeline.store.versions import TooNew, note, refuse_newer
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: the vault has a catalogue, the stores have versions."""
 _FOLDERS = (
     *("inbox", "conversations", "chroma", "lexical", "lake/clean", "lake/raw", "vault", "quarantine"),
     *("receipts", "dagster"),
@@ -65,7 +68,7 @@ load_from:
 """
 
 
-class HomeTooNew(RuntimeError):
+class HomeTooNew(TooNew):
     """The home was written by a newer Palace; nothing was changed."""
 
 
@@ -76,6 +79,7 @@ class Home:
         self.settings = settings
         self.path = settings.home
         self.lake = Lake(self.path / "lake")
+        self.ledger_path = self.path / "ledger.sqlite"
 
     @property
     def exists(self) -> bool:
@@ -108,18 +112,17 @@ class Home:
         return self.path / "palace.duckdb"
 
     def prepare(self) -> None:
-        """Make the home, or what is missing of it, and clear what a killed run left. Needs the write lock.
+        """Make the home, or what is missing of it, bring an older one up to date, and clear what a killed run left.
 
-        Raises HomeTooNew if a newer Palace wrote it.
+        Needs the write lock. Raises TooNew if a newer Palace wrote to it.
         """
+        from palace_pipeline.store.upgrade import known_versions, upgrade
+
         marker = self.path / "schema_version"
-        if marker.exists():
-            version = int(marker.read_text(encoding="utf-8").strip() or 0)
-            if version > SCHEMA_VERSION:
-                raise HomeTooNew(
-                    f"{self.path} was written by a newer Palace (schema {version}; this one knows {SCHEMA_VERSION}). "
-                    "Nothing was changed; update Palace."
-                )
+        version = self.version()
+        known = known_versions(SCHEMA_VERSION)
+        refuse_newer(self.path, known)
+        finish_swaps(self.path)
         for name in _FOLDERS:
             make_folder(self.path / name)
         for name in ("lake/raw", "vault"):
@@ -131,10 +134,22 @@ class Home:
             if not file.exists() or file.read_text(encoding="utf-8") in _OLD_DAGSTER_YAML:
                 write_bytes(file, text.encode())
         self.key()
-        if not marker.exists():
+        upgrade(self, SCHEMA_VERSION if version is None else version)
+        if version != SCHEMA_VERSION:
             write_bytes(marker, f"{SCHEMA_VERSION}\n".encode())
+        note(self.path, known)
         for name in ("conversations", "lake", "receipts", "quarantine", "vault"):
             remove_leftovers(self.path / name)
+
+    def version(self) -> int | None:
+        """The version of the home, None if it is not made yet. Raises HomeTooNew if this Palace does not know it."""
+        marker = self.path / "schema_version"
+        if not marker.exists():
+            return None
+        version = int(marker.read_text(encoding="utf-8").strip() or 0)
+        if version > SCHEMA_VERSION:
+            raise HomeTooNew.of(self.path, version, SCHEMA_VERSION)
+        return version
 
     def key(self) -> bytes:
         """The home's HMAC key (32 bytes, made once); keyed hashes of one archive mean nothing in another."""
@@ -165,11 +180,21 @@ class Home:
 
     @contextmanager
     def ledger(self) -> Generator[Ledger]:
-        ledger = Ledger(self.path / "ledger.sqlite")
+        """The ledger. Raises LedgerDamaged also where it is gone: a new one would be that of another archive."""
+        if self._ledger_is_lost():
+            raise LedgerDamaged.of(self.ledger_path, "is not there" if not self.ledger_path.exists() else "is empty")
+        ledger = Ledger(self.ledger_path)
         try:
             yield ledger
         finally:
             ledger.close()
+
+    def _ledger_is_lost(self) -> bool:
+        # The ledger is always made before the vault. A log beside an empty file is one that is being made.
+        made = self.ledger_path.exists() and (
+            self.ledger_path.stat().st_size or self.ledger_path.with_name(f"{self.ledger_path.name}-wal").exists()
+        )
+        return not made and (self.path / "vault/vault.sqlite").exists()
 
     @contextmanager
     def vault(self) -> Generator[Vault]:

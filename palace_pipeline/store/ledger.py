@@ -18,7 +18,9 @@ import zstandard
 from palace_pipeline.model import Skip, short_hash
 from palace_pipeline.redaction.forgotten import Forgotten
 from palace_pipeline.store.files import make_folder
-from palace_pipeline.store.quiet import open_quietly, state_of
+from palace_pipeline.store.keep import keep_copy
+from palace_pipeline.store.quiet import is_damage, open_quietly, state_of
+from palace_pipeline.store.versions import TooNew
 
 Key = tuple[str, str]
 SCHEMA_VERSION = 6
@@ -152,8 +154,19 @@ _UPGRADES = {
 """From a version to the next one. What a table does not know yet is null until its file is read again."""
 
 
-class LedgerTooNew(RuntimeError):
+class LedgerTooNew(TooNew):
     """The home was written by a newer Palace."""
+
+
+class LedgerDamaged(RuntimeError):
+    """The ledger cannot be read, or is gone from an archive that had one; the text names the command that mends it."""
+
+    @classmethod
+    def of(cls, path: Path, what: str) -> LedgerDamaged:
+        return cls(
+            f"the ledger ({path}) {what}. Nothing was changed. Make it again from the vault with: "
+            "palace rebuild --from vault"
+        )
 
 
 def pack_index(index: dict[str, str]) -> bytes:
@@ -178,13 +191,21 @@ class Ledger:
         if path is not None:
             make_folder(path.parent)
             path.touch(mode=0o600)
+        self.path = path
         self.db = sqlite3.connect(path or ":memory:", timeout=60, isolation_level=None)
         self.db.row_factory = sqlite3.Row
-        self.db.execute("PRAGMA journal_mode=WAL")
-        self.db.execute("PRAGMA synchronous=NORMAL")
-        # The name of a page holds words of its title: what is deleted here is overwritten too.
-        self.db.execute("PRAGMA secure_delete=ON")
-        self._bring_up_to_date(str(path))
+        try:
+            self._refuse_newer(str(path))
+            self.db.execute("PRAGMA journal_mode=WAL")
+            self.db.execute("PRAGMA synchronous=NORMAL")
+            # The name of a page holds words of its title: what is deleted here is overwritten too.
+            self.db.execute("PRAGMA secure_delete=ON")
+            self._bring_up_to_date(str(path))
+        except sqlite3.DatabaseError as error:
+            self.db.close()
+            if path is not None and is_damage(error):
+                raise LedgerDamaged.of(path, "is damaged") from error
+            raise
 
     @classmethod
     def reading(cls, path: Path) -> Ledger | None:
@@ -207,24 +228,29 @@ class Ledger:
         return copy
 
     def _bring_up_to_date(self, path: str) -> None:
-        """Make the tables, or change those of an older version. Raises LedgerTooNew."""
-        version = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            self.db.close()
-            raise LedgerTooNew(
-                f"{path} was written by a newer Palace (schema {version}, this one knows {SCHEMA_VERSION}). "
-                "Nothing was changed; update Palace."
-            )
+        """Make the tables, or change those of an older version (a file is copied before). Raises LedgerTooNew."""
+        version = self._refuse_newer(path)
         if version == 0:
             self.db.executescript(_SCHEMA)
             self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         elif version < SCHEMA_VERSION:
             with self.transaction():
                 # Another process may have done it while this one waited.
-                for step in range(self.db.execute("PRAGMA user_version").fetchone()[0], SCHEMA_VERSION):
+                version = self.db.execute("PRAGMA user_version").fetchone()[0]
+                if self.path is not None and version < SCHEMA_VERSION:
+                    keep_copy(self.path, version)
+                for step in range(version, SCHEMA_VERSION):
                     for statement in _UPGRADES[step]:
                         self.db.execute(statement)
                 self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _refuse_newer(self, path: str) -> int:
+        """The version of the file; closes it and raises LedgerTooNew if this Palace does not know it."""
+        version: int = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            self.db.close()
+            raise LedgerTooNew.of(path, version, SCHEMA_VERSION)
+        return version
 
     def close(self) -> None:
         self.db.close()

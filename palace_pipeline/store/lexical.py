@@ -18,7 +18,10 @@ from palace_pipeline.transcripts.terms import ANALYSIS_VERSION, QueryTerms, inde
 if TYPE_CHECKING:
     import tantivy
 
-RECIPE = f"terms-{ANALYSIS_VERSION}/fields-1"
+_FIELDS_VERSION = 1
+SCHEMA_VERSION = ANALYSIS_VERSION + _FIELDS_VERSION - 1
+"""Grows with either."""
+RECIPE = f"terms-{ANALYSIS_VERSION}/fields-{_FIELDS_VERSION}"
 """What the index was made with; an index of another recipe is rebuilt."""
 
 _RECIPE_FILE = "recipe"
@@ -156,11 +159,13 @@ class LexicalReader:
         """How many drawers the index holds."""
         return self._searcher.num_docs
 
-    def ids(self) -> list[str]:
-        """All drawer ids."""
+    def ids(self, first: int | None = None, last: int | None = None) -> list[str]:
+        """All drawer ids, or those filed under the days from `first` to `last` (yyyymmdd, inclusive)."""
         import tantivy
 
-        return self._ids_of(tantivy.Query.all_query(), self.count())
+        if first is None and last is None:
+            return self._ids_of(tantivy.Query.all_query(), self.count())
+        return self._ids_of(_day_query(self._index.schema, "day", first, last), self.count())
 
     def document_frequency(self, term: str) -> int:
         """In how many drawers' own text a term stands (a character of a paired script: alone or inside a run)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 
@@ -28,3 +29,26 @@ def state_of(path: Path) -> tuple[int, int, bool]:
     info = path.stat()
     log = path.with_name(f"{path.name}-wal")
     return info.st_size, info.st_mtime_ns, log.exists() and log.stat().st_size > 0
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """True if SQLite says that a file is not what it should be (not that it is busy, or the disk full)."""
+    return isinstance(error, sqlite3.DatabaseError) and (
+        any(words in str(error) for words in ("malformed", "not a database", "unsupported file format"))
+        # Tables that are not there any more, or whose description cannot be read: only a damaged file lacks them.
+        or str(error).startswith(("no such table", "database schema"))
+    )
+
+
+def soundness(path: Path, *, thorough: bool = False) -> str | None:
+    """What is wrong with an SQLite file, or None. `thorough` also compares indexes with their tables."""
+    if not path.exists():
+        return "is not there"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)) as connection:
+            answer = connection.execute(f"PRAGMA {'integrity' if thorough else 'quick'}_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
+            raise
+        return "is damaged"
+    return None if answer == "ok" else "is damaged"

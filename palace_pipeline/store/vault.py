@@ -3,6 +3,9 @@
 A member's bytes are kept as a list of *pieces*. Elements of a JSON array are pieces of their own, so a monthly
 re-export adds only the chats that changed; a log that grew adds its tail. Pieces and records lie compressed (zstd) in
 one SQLite file: thousands of small values, transactions, and bytes that are really gone after a purge.
+
+It also says where each record came from, what the ledger knows of each file, and what was purged
+(`store/catalogue.py`), so that a lost ledger can be made again from it.
 """
 
 from __future__ import annotations
@@ -10,22 +13,42 @@ from __future__ import annotations
 import hashlib
 import io
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 import zstandard
 
 from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.quiet import open_quietly
+from palace_pipeline.store.versions import TooNew
 
+SCHEMA_VERSION = 2
+"""2: the catalogue. Tables were only added, so an older vault is changed in nothing that it holds."""
 PIECE_BYTES = 4 * 1024 * 1024
 _LARGEST_BLOB = 990_000_000
 """Compressed bytes of a record; SQLite's own limit is a little more."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pieces (hash TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS records (hash TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
+
+-- The copy of what only the ledger knows of files and records; see store/catalogue.py.
+CREATE TABLE IF NOT EXISTS catalogue (path TEXT PRIMARY KEY, entry BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS places (
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL, member TEXT NOT NULL, sha256 TEXT NOT NULL, UNIQUE (path, member, sha256)
+);
+CREATE TABLE IF NOT EXISTS record_places (
+  record TEXT PRIMARY KEY, place INTEGER NOT NULL, seen TEXT NOT NULL, first_seen TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS record_is_gone AFTER DELETE ON records
+  BEGIN DELETE FROM record_places WHERE record = old.hash; END;
+CREATE TABLE IF NOT EXISTS purged (hash BLOB PRIMARY KEY, vault INTEGER NOT NULL, length INTEGER, rolling BLOB)
+  WITHOUT ROWID;
 """
+
+
+class VaultTooNew(TooNew):
+    """The vault was written by a newer Palace."""
 
 
 class RecordTooLarge(ValueError):
@@ -47,17 +70,28 @@ class Vault:
         path = folder / "vault.sqlite"
         if reading:
             self._db = open_quietly(path)
+            self._refuse_newer(path)
         else:
             make_folder(folder)
             path.touch(mode=0o600)
             self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            version = self._refuse_newer(path)
             self._db.execute("PRAGMA journal_mode=WAL")
             # The ledger must never know of bytes that a power cut took from here.
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("PRAGMA secure_delete=ON")
-            self._db.executescript(_SCHEMA)
+            if version < SCHEMA_VERSION:
+                self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
         self._compress = zstandard.ZstdCompressor(level=3).compress
         self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def _refuse_newer(self, path: Path) -> int:
+        """The version of the file; closes it and raises VaultTooNew if this Palace does not know it."""
+        version: int = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            self._db.close()
+            raise VaultTooNew.of(path, version, SCHEMA_VERSION)
+        return version
 
     def close(self) -> None:
         self.commit()
@@ -67,6 +101,16 @@ class Vault:
         """End the transaction that the first write after the last commit began."""
         if self._db.in_transaction:
             self._db.execute("COMMIT")
+
+    def change(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
+        """Run a statement for each row, in the transaction that the next `commit` ends."""
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany(sql, rows)
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """The rows that a query gives."""
+        return self._db.execute(sql, parameters).fetchall()
 
     def _put(self, table: str, digest: str, data: bytes) -> str:
         if not self._db.in_transaction:
@@ -137,6 +181,16 @@ class Vault:
                 for piece in packed:
                     cell.write(piece)
 
+    def note_place(self, record: str, path: str, member: str, sha256: str, *, seen: str, first_seen: str) -> None:
+        """Note where a record was read: file, member, hash of the file; the days (ISO) on which it was, and on which its
+        conversation was first seen."""
+        self.change("INSERT OR IGNORE INTO places (path, member, sha256) VALUES (?, ?, ?)", [(path, member, sha256)])
+        self.change(
+            "INSERT OR REPLACE INTO record_places SELECT ?, id, ?, ? FROM places "
+            "WHERE path = ? AND member = ? AND sha256 = ?",
+            [(record, seen, first_seen, path, member, sha256)],
+        )
+
     def record(self, digest: str) -> bytes:
         return self._get("records", digest)
 
@@ -145,6 +199,11 @@ class Vault:
         if not self._db.in_transaction:
             self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany("DELETE FROM records WHERE hash = ?", ((h,) for h in hashes))
+
+    def lacks(self, table: Literal["records", "pieces"], hashes: Iterable[str]) -> set[str]:
+        """Those of some hashes that are not there."""
+        find = f"SELECT 1 FROM {table} WHERE hash = ?"
+        return {one for one in hashes if self._db.execute(find, (one,)).fetchone() is None}
 
     def every(self, table: Literal["records", "pieces"]) -> Iterator[tuple[str, bytes]]:
         """Hash and bytes of all records or pieces."""
