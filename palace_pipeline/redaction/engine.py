@@ -285,8 +285,10 @@ class RuleEngine:
             size = end - start
             if not start or data[start - 1] not in ALNUM:
                 edge = start + (data[start - 1 : start + 1] in (b"\\n", b"\\r", b"\\t"))
-                while data[edge] in b"+/-_":
+                while edge < end and data[edge] in b"+/-_":
                     edge += 1
+                if edge == end:
+                    continue  # a line of dashes
                 for rule in self._located if self._located_any.match(data, edge) else ():
                     found = rule.regex.match(data, edge)
                     if found and in_context(rule, data, edge) and secret_enough(body_of(found[0])):

@@ -339,3 +339,11 @@ def test_a_field_of_64_million_characters(kind: str) -> None:
     clean = funnel().redact_fields({"t": text})
     assert SECRET not in clean.texts["t"]
     assert leaked(clean.texts["t"][len(half) - 10 : len(half) + 60] + clean.texts["t"][-200:], [SECRET]) == []
+
+
+@pytest.mark.parametrize("sign", [chr(code) for code in range(32, 127)] + ["\n", "\t", "中", "é", "\u200b"])
+def test_a_line_of_one_sign_is_no_fault(sign: str) -> None:
+    engine = RuleEngine()
+    for size in (20, 21, 79, 300):
+        for text in (sign * size, "a heading\n" + sign * size, sign * size + "\ntext", "x" + sign * size + "y"):
+            assert engine.scan([text])[0] == [] or sign.isdigit(), "nothing to hide, and no error that hides all"
