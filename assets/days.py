@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import dagster as dg
 
@@ -48,7 +48,16 @@ _DAYS = (
 )
 
 
-def about(name: str, description: str, *, by_day: bool = False) -> dict[str, Any]:
+class About(TypedDict):
+    """The arguments of `dg.asset` that `about` gives."""
+
+    description: str
+    owners: list[str]
+    tags: dict[str, str]
+    pool: str
+
+
+def about(name: str, description: str, *, by_day: bool = False) -> About:
     """Arguments of `dg.asset` that tell what the asset `name` is, where it stands, and what it leaves."""
     step = FLOW[name]
     place = f"**Step {step.number} of {len(FLOW)}**, leaves `{step.leaves}` in the palace home ({_TEXT[step.text]})."

@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets.checks import evaluated, specs_of
-from assets.days import OWNERS
+from assets.days import about
 from assets.running import Materialized, batch_of, told
 from palace_pipeline.checks.exports import after_reading
 from palace_pipeline.exports.scan import scan
@@ -28,11 +28,11 @@ class ExportsConfig(dg.Config):
 @dg.asset(
     group_name="ingest",
     kinds={"python", "sqlite"},
-    owners=OWNERS,
     check_specs=specs_of("raw_exports"),
-    description=(
+    **about(
+        "raw_exports",
         "Finds new and changed files in the export folders, keeps their bytes in the vault, detects the format and reads "
-        "each once as a stream. The ledger then knows every conversation, in every form it was seen, and its day."
+        "each once as a stream. The ledger then knows every conversation, in every form it was seen, and its day.",
     ),
 )
 def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace: PalaceResource) -> Materialized:

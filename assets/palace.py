@@ -4,9 +4,18 @@ import dagster as dg
 
 from assets.checks import checked, specs_of
 from assets.days import day_asset
-from assets.running import Materialized, result, run_stage
+from assets.running import (
+    Materialized,
+    by_day,
+    conversations_by_day,
+    result,
+    rooms_chart,
+    run_stage,
+    shown_counts,
+)
 from assets.transcripts import redacted_transcripts
 from palace_pipeline.chunking import CHUNK_RECIPE
+from palace_pipeline.metadata import page_lineage, page_schema
 from palace_pipeline.model import CHUNKS, DRAWERS, MESSAGES, VECTORS
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.rooms.classifier import ROOMS_RECIPE
@@ -52,7 +61,8 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
     """Embed new chunks once and file them."""
     home = palace.open()
     span, counts = run_stage(context, home, file_drawers)
-    return result(context, home, "drawers", span, counts, checked(context, home, "drawers", span))
+    rooms = {"drawers by room": rooms_chart(home, span)}
+    return result(context, home, "drawers", span, counts, checked(context, home, "drawers", span), rooms)
 
 
 @day_asset(
@@ -60,6 +70,7 @@ def drawers(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materi
     group="palace",
     kinds={"markdown"},
     recipe=PAGE_RECIPE,
+    metadata={"dagster/column_schema": page_schema(), "dagster/column_lineage": page_lineage()},
     checks=[
         *specs_of("conversation_pages"),
         dg.AssetCheckSpec(
@@ -80,7 +91,7 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
     span, counts = run_stage(context, home, write_pages)
     hits = counts["scan_hits"]
     return dg.MaterializeResult(
-        metadata={"first day": str(span.first), "last day": str(span.last), **counts},
+        metadata={**by_day(context, conversations_by_day(home, span), "pages"), **shown_counts(counts)},
         check_results=[
             *checked(context, home, "conversation_pages", span),
             dg.AssetCheckResult(

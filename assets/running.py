@@ -22,7 +22,7 @@ from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.files import DISK_FULL, disk_is_full
 from palace_pipeline.store.home import Home, HomeTooNew
 from palace_pipeline.store.lake import LakeDamaged, month_of
-from palace_pipeline.store.ledger import LedgerTooNew
+from palace_pipeline.store.ledger import Ledger, LedgerTooNew
 from palace_pipeline.store.lock import HomeBusy
 
 # Dagster takes the annotation only without its type parameter when an asset also gives check results.
@@ -154,6 +154,15 @@ def rooms_chart(home: Home, span: Range) -> str:
     rows = home.lake.read("clean/drawers", months, columns=["day", "room"])
     counts = rows.filter(pl.col("day").is_between(span.first, span.last)).group_by("room").len()
     return bars_chart([(str(room), count) for room, count in counts.iter_rows()], "room", "drawers")
+
+
+def seconds_chart(ledger: Ledger) -> str:
+    """Seconds of work by stage over the last hundred notes of each, so that a stage that became slow is seen."""
+    rows = ledger.rows(
+        "SELECT stage, sum(seconds) AS seconds FROM (SELECT stage, seconds, row_number() OVER "
+        "(PARTITION BY stage ORDER BY rowid DESC) AS age FROM stage_log) WHERE age <= 100 GROUP BY stage"
+    )
+    return bars_chart([(row["stage"], float(row["seconds"])) for row in rows], "stage (last 100 times)", "seconds")
 
 
 def conversations_by_day(home: Home, span: Range) -> dict[str, int]:

@@ -3,9 +3,19 @@
 import dagster as dg
 
 from assets.checks import checked, specs_of
-from assets.days import OWNERS, day_asset
+from assets.days import about, day_asset
 from assets.palace import conversation_pages, drawer_embeddings
-from assets.running import Materialized, batch_of, run_stage, told
+from assets.running import (
+    Materialized,
+    batch_of,
+    by_day,
+    conversations_by_day,
+    run_stage,
+    seconds_chart,
+    shown_counts,
+    told,
+)
+from palace_pipeline.metadata import view_schema, warehouse_lineage, warehouse_table_schema
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.publish import publish_exports, publish_tables
@@ -18,6 +28,7 @@ from palace_pipeline.trends import plots_as_markdown
     group="tables",
     kinds={"duckdb"},
     recipe=TABLES_RECIPE,
+    metadata={"dagster/column_schema": warehouse_table_schema(), "dagster/column_lineage": warehouse_lineage()},
     checks=specs_of("palace_tables"),
     description=(
         "`palace.duckdb`: conversations, messages, drawers, findings, exports, skips, every column commented. Built beside "
@@ -29,7 +40,11 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     home = palace.open()
     span, counts = run_stage(context, home, publish_tables)
     return dg.MaterializeResult(
-        metadata={"dagster/table_name": "palace", **counts},
+        metadata={
+            "dagster/table_name": "palace",
+            **by_day(context, conversations_by_day(home, span), "conversations"),
+            **shown_counts(counts),
+        },
         check_results=checked(context, home, "palace_tables", span),
     )
 
@@ -38,8 +53,12 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     deps=[palace_tables],
     group_name="tables",
     kinds={"duckdb"},
-    owners=OWNERS,
-    description="Trends as views in `palace.duckdb`: by day, week and month, provider, room, wing and model; hours, streaks, gaps.",
+    metadata={"dagster/column_schema": view_schema()},
+    **about(
+        "palace_stats",
+        "Trends as views in `palace.duckdb`: by day, week and month, provider, room, wing and model; hours, streaks, gaps. "
+        "Below: the whole archive in pictures (*Show Markdown*).",
+    ),
 )
 def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Bring files, skips and views up to date."""
@@ -48,5 +67,7 @@ def palace_stats(context: dg.AssetExecutionContext, palace: PalaceResource) -> M
         counts = publish_exports(home, batch_of(context))
         with home.ledger() as ledger:
             write_receipt(home, ledger, batch_of(context))
-        plots = plots_as_markdown(home.path)
-    return dg.MaterializeResult(metadata={**counts, "trends": dg.MetadataValue.md(plots)})
+            seconds = {"seconds by stage": seconds_chart(ledger)}
+        pictures = {**plots_as_markdown(home.path), **seconds}
+    shown = {name: dg.MetadataValue.md(chart) for name, chart in pictures.items() if chart}
+    return dg.MaterializeResult(metadata={**shown, **shown_counts(counts)})

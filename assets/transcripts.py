@@ -5,7 +5,7 @@ import dagster as dg
 from assets.checks import checked, specs_of
 from assets.days import day_asset
 from assets.exports import raw_exports
-from assets.running import Materialized, result, run_stage
+from assets.running import Materialized, findings_chart, result, run_stage
 from palace_pipeline.model import MESSAGES
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.resources import PalaceResource
@@ -52,4 +52,5 @@ def redacted_transcripts(context: dg.AssetExecutionContext, palace: PalaceResour
     home = palace.open()
     span, counts = run_stage(context, home, redact)
     checks = checked(context, home, "redacted_transcripts", span)
-    return result(context, home, "redacted_transcripts", span, counts, checks)
+    masked = {"masked by kind": findings_chart(counts)}
+    return result(context, home, "redacted_transcripts", span, counts, checks, masked)

@@ -9,6 +9,8 @@ import dagster as dg
 import polars as pl
 
 from palace_pipeline.model import CHUNKS, CONVERSATIONS, DRAWERS, FINDINGS, LAKE, MESSAGES, VECTORS
+from palace_pipeline.store import warehouse_schema
+from palace_pipeline.store.stats import VIEWS
 
 DESCRIPTIONS: dict[str, str] = {
     "day": "UTC day of the conversation's earliest dated message; its partition",
@@ -79,14 +81,7 @@ def table_schema(columns: Mapping[str, Any]) -> dg.TableSchema:
 
 def lineage(columns: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]) -> dg.TableColumnLineage:
     """Columns that are handed on under their own name, from the assets that have them."""
-    deps = {
-        name: [
-            dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=name)
-            for asset, schema in sources.items()
-            if name in schema
-        ]
-        for name in columns
-    }
+    deps = {name: [_column(asset, name) for asset, schema in sources.items() if name in schema] for name in columns}
     return dg.TableColumnLineage({name: found for name, found in deps.items() if found})
 
 
@@ -108,6 +103,82 @@ FILES = {
 }
 
 
+PAGE: dict[str, tuple[str, str]] = {
+    "type": ("text", "always `conversation`"),
+    "provider": ("text", "where the conversation was held"),
+    "conversation_id": ("text", "id given by the source, or made of content that does not change when it grows"),
+    "title": ("text", "title given by the source, redacted"),
+    "date": ("date", "UTC day of the earliest dated message; the page's partition"),
+    "started_at": ("instant", "first dated message, UTC"),
+    "ended_at": ("instant", "last dated message, UTC"),
+    "message_count": ("number", "visible messages"),
+    "model": ("text", "model that answered most"),
+    "wing": ("text", "project, channel or provider that its drawers are filed under"),
+    "rooms": ("list", "what its drawers are about, most frequent first"),
+    "redactions": ("number", "places that were masked"),
+    "source_sha256": ("list", "sha256 of the exports that show the conversation"),
+    "tags": ("list", "the user's: never touched"),
+    "aliases": ("list", "the user's: never touched"),
+}
+"""What stands at the head of a page: its properties with type and meaning."""
+
+
+def page_schema() -> dg.TableSchema:
+    """The head of a page as Dagster shows it."""
+    return dg.TableSchema([dg.TableColumn(name, kind, about) for name, (kind, about) in PAGE.items()])
+
+
+def page_lineage() -> dg.TableColumnLineage:
+    """Where the properties of a page come from."""
+    from_messages = {"date": "day", **{name: name for name in ("provider", "conversation_id", "title", "model")}}
+    from_messages |= {"started_at": "created_at", "ended_at": "created_at", "source_sha256": "source_sha256"}
+    deps = {name: [_column("redacted_transcripts", column)] for name, column in from_messages.items()}
+    deps |= {"wing": [_column("drawers", "wing")], "rooms": [_column("drawers", "room")]}
+    return dg.TableColumnLineage(deps)
+
+
+def warehouse_table_schema() -> dg.TableSchema:
+    """All tables of `palace.duckdb` in one schema, columns as `table.column` with the comment that DuckDB shows."""
+    columns = [
+        dg.TableColumn(f"{table}.{name}", kind, about)
+        for table, definition in warehouse_schema.TABLES.items()
+        for name, kind, about in definition.columns
+    ]
+    return dg.TableSchema(columns)
+
+
+def warehouse_lineage() -> dg.TableColumnLineage:
+    """Columns of `palace.duckdb` that are handed on under their own name."""
+    sources = {
+        "conversations": ("redacted_transcripts", MESSAGES),
+        "messages": ("redacted_transcripts", MESSAGES),
+        "drawers": ("drawers", DRAWERS),
+    }
+    return dg.TableColumnLineage(
+        {
+            f"{table}.{name}": [_column(asset, name)]
+            for table, (asset, schema) in sources.items()
+            for name, _, _ in warehouse_schema.TABLES[table].columns
+            if name in schema
+        }
+    )
+
+
+def view_schema() -> dg.TableSchema:
+    """All views of the statistics in one schema, columns as `view.column`."""
+    return dg.TableSchema(
+        [
+            dg.TableColumn(f"{view.name}.{name}", "view", f"{about} ({view.comment})" if first else about)
+            for view in VIEWS
+            for first, (name, about) in zip([True, *[False] * len(view.columns)], view.columns.items(), strict=False)
+        ]
+    )
+
+
+def _column(asset: str, name: str) -> dg.TableColumnDep:
+    return dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=name)
+
+
 def rows_per_day(frame: pl.DataFrame) -> dict[str, int]:
     """Rows by day (ISO) of a frame with a `day` column."""
     counts = frame.group_by("day").len()
@@ -122,6 +193,11 @@ __all__ = [
     "LAKE",
     "TABLES",
     "lineage",
+    "page_lineage",
+    "page_schema",
     "rows_per_day",
     "table_schema",
+    "view_schema",
+    "warehouse_lineage",
+    "warehouse_table_schema",
 ]

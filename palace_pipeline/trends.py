@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from palace_pipeline import plots
+from palace_pipeline.charts import bars_chart, days_chart
 from palace_pipeline.store.sql import query, to_json_rows
 
 QUERIES = {
@@ -25,6 +26,8 @@ QUERIES = {
     "silences": "SELECT * FROM v_silences ORDER BY days DESC, first_day LIMIT 5",
     "findings": "SELECT kind, sum(findings)::BIGINT AS findings FROM v_findings_by_month GROUP BY kind ORDER BY 2 DESC, 1",
 }
+
+PLOTTED = ("days", "hours", "providers", "rooms", "findings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,26 @@ def trends(home: Path) -> Trends:
     return Trends({name: to_json_rows(*query(home, sql)) for name, sql in QUERIES.items()})
 
 
-def plots_as_markdown(home: Path) -> str:
-    """Messages by month and by hour of the week as pictures in Markdown, for Dagster's pages. Counts only."""
-    found = trends(home).rows
-    months = plots.png_bars([row["messages"] for row in found["months"] if row["month"]])
+def plots_as_markdown(home: Path) -> dict[str, str]:
+    """The whole archive as pictures in Markdown, for Dagster's pages: counts by day, hour, room and kind of finding."""
+    found = {name: to_json_rows(*query(home, QUERIES[name])) for name in PLOTTED}
+    days = {date.fromisoformat(row["day"]): int(row["messages"]) for row in found["days"]}
     hours = plots.png_hours([(row["weekday"], row["hour"], row["messages"]) for row in found["hours"]])
-    shown = [("Messages by month", months), ("Messages by weekday and hour", hours)]
-    return "\n\n".join(
-        f"**{title}**\n\n![{title}](data:image/png;base64,{base64.b64encode(png).decode()})" for title, png in shown
+    heat = (
+        "**Messages by weekday and hour**: Monday at the top, midnight at the left, darker is more\n\n"
+        f"![Messages by weekday and hour](data:image/png;base64,{base64.b64encode(hours).decode()})"
     )
+    return {
+        "messages by day": days_chart(days, "messages"),
+        "messages by hour of the week": heat if found["hours"] else "",
+        "messages by provider": _counted(found["providers"], "provider", "messages"),
+        "drawers by room": _counted(found["rooms"], "room", "drawers"),
+        "masked by kind": _counted(found["findings"], "kind", "findings"),
+    }
+
+
+def _counted(rows: list[dict[str, Any]], label: str, value: str) -> str:
+    return bars_chart([(str(row[label]), int(row[value] or 0)) for row in rows], label, value)
 
 
 def _bars(rows: list[dict[str, Any]], label: str, value: str, width: int) -> str:
