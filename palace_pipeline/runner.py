@@ -81,6 +81,9 @@ def clear_dead_runs(home: Home) -> None:
 
 
 def _reason(run: dg.ExecuteInProcessResult) -> str:
+    for check in run.get_asset_check_evaluations():
+        if check.blocking and not check.passed and check.severity == dg.AssetCheckSeverity.ERROR:
+            return f"{check.asset_key.to_user_string()}, {check.check_name.replace('_', ' ')}: {check.description}"
     for event in run.all_events:
         if event.is_step_failure:
             error = event.step_failure_data.error

@@ -110,11 +110,20 @@ def status(json: Json = False) -> None:
 
 
 @app.command(rich_help_panel="Archive")
-def doctor(json: Json = False) -> None:
-    """Check everything; says for each finding which command mends it."""
+def doctor(
+    days: Annotated[
+        str | None,
+        typer.Option(help="Check the contents of these days only: 30 (the last), 2024-05-03, 2024-05-01..2024-05-31."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check everything; says for each finding which command mends it.
+
+    palace doctor --days 30
+    """
     from palace_pipeline.cli.archive import run_doctor
 
-    raise typer.Exit(run_doctor(as_json=json))
+    raise typer.Exit(run_doctor(days, as_json=json))
 
 
 @app.command(rich_help_panel="Archive")

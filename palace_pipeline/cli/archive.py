@@ -209,6 +209,8 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
     for drift in receipt["drift"]:
         found = Drift(drift["format"], drift["files"], drift["nothing"], drift["unknown"])
         out(f"drift: {found.in_words()}; see: palace formats")
+    for check in receipt["checks"]:
+        out(f"check failed: {check['asset']}, {check['check'].replace('_', ' ')}: {check['what']}")
     if not dry_run:
         out(f"archive: {home.path}")
 
@@ -256,12 +258,16 @@ def run_status(*, as_json: bool) -> int:
     return 0
 
 
-def run_doctor(*, as_json: bool) -> int:
-    """Checks of everything. Exit code 1 if something is wrong."""
-    from palace_pipeline.doctor import examine
+def run_doctor(days: str | None, *, as_json: bool) -> int:
+    """Checks of everything, or of the contents of some days only. Exit code 1 if something is wrong."""
+    from palace_pipeline.doctor import days_of, examine
 
+    try:
+        span = days_of(days) if days is not None else None
+    except ValueError as error:
+        raise UsageError("--days is a number of days, a day, or two of them: 30, 2024-05-03, 2024-05-01..2024-05-31") from error
     home = open_home(must_exist=True)
-    findings = examine(home)
+    findings = examine(home, span)
     if as_json:
         out_json({"findings": [{"level": f.level, "what": f.what, "mend": f.mend} for f in findings]})
     else:

@@ -74,5 +74,6 @@ def keep_receipt(folder: Path, receipt: dict[str, Any]) -> dict[str, Any]:
 
 
 def failed_here(receipt: dict[str, Any]) -> bool:
-    """True if something was not taken that should have been, or is withheld."""
-    return any(not skip["expected"] for skip in receipt["skipped"]) or bool(receipt["withheld_places"])
+    """True if something was not taken that should have been, or is withheld, or a check found an error."""
+    unsound = any(check["severity"] == "error" for check in receipt["checks"])
+    return any(not skip["expected"] for skip in receipt["skipped"]) or bool(receipt["withheld_places"]) or unsound
