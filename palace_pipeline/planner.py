@@ -33,6 +33,18 @@ EXPECTED = {
 }
 
 
+WORK = {
+    "normalized": "merge",
+    "redacted": "redaction",
+    "chunks": "chunking",
+    "drawers": "rooms or model",
+    "pages": "page format",
+    "vectors": "indexes or model",
+    "tables": "tables",
+}
+"""What the recipe of a stage stands for, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipes:
     """Versions of the work of each stage, settings that change its result included. Never contains a setting's value."""
@@ -73,6 +85,15 @@ def stale_days(ledger: Ledger, recipes: Recipes) -> list[date]:
         asdict(recipes),  # pyright: ignore[reportArgumentType] - named parameters
     )
     return [date.fromisoformat(row["day"]) for row in rows]
+
+
+def why_stale(stage: str, made_from: str | None, wanted: str | None) -> str:
+    """Why a stage has work for a conversation: `made_from` is what it was built from, `wanted` what it would be now."""
+    if made_from is None:
+        return "not made yet"
+    if wanted is not None and made_from.rpartition("|")[0] == wanted.rpartition("|")[0]:
+        return f"{WORK[stage]} has changed"
+    return "new or changed at the source" if stage == "normalized" else "what it is made of has changed"
 
 
 def ranges(days: Iterable[date], gap: int = MERGE_GAP_DAYS) -> list[Range]:

@@ -69,14 +69,36 @@ def ingest(
 
 @app.command(rich_help_panel="Archive")
 def backfill(
-    first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="First day (UTC).")],
-    last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day (UTC).")],
+    first: Annotated[datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day (UTC).")] = None,
+    last: Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day (UTC).")] = None,
+    day: Annotated[
+        list[datetime] | None, typer.Option("--day", formats=["%Y-%m-%d"], help="A day (UTC); more than once for more.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Make the same days again from the vault, with the same result."""
-    from palace_pipeline.cli.archive import run_backfill
+    """Make the same days again from the vault, with the same result.
 
-    raise typer.Exit(run_backfill(first.date(), last.date(), as_json=json))
+    palace backfill --from 2024-05-01 --to 2024-05-31
+    """
+    from palace_pipeline.cli.days import run_backfill
+
+    days = [one.date() for one in day or []]
+    raise typer.Exit(run_backfill(first and first.date(), last and last.date(), days, as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def gaps(
+    heal: Annotated[bool, typer.Option("--heal", help="Take and make again what is missing, then look again.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Compare every day (default: the last 30).")] = False,
+    json: Json = False,
+) -> None:
+    """Source against archive: what is in the export folders and not, or not whole, in the archive. Exit code 1: gaps.
+
+    palace gaps --heal
+    """
+    from palace_pipeline.cli.days import run_gaps
+
+    raise typer.Exit(run_gaps(heal=heal, everything=everything, as_json=json))
 
 
 @app.command(rich_help_panel="Archive")
@@ -244,7 +266,6 @@ _LATER = {
     "timeline": "How a topic developed, by conversation.",
     "day": "One day across all providers.",
     "thread": "One conversation around a message.",
-    "gaps": "Source against archive: missing days, and healing them.",
     "rebuild": "Derived stores from scratch.",
 }
 

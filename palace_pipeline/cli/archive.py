@@ -1,11 +1,11 @@
-"""`palace ingest`, `backfill`, `status`, `doctor`."""
+"""`palace ingest`, `status`, `doctor`."""
 
 from __future__ import annotations
 
 import os
 import secrets
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -145,41 +145,6 @@ def build(home: Home, batch: str, failures: list[str]) -> None:
         report("ranges", len(spans), len(spans))
 
 
-def run_backfill(first: date, last: date, *, as_json: bool) -> int:
-    """Make days again from the vault."""
-    if last < first:
-        raise UsageError("--to lies before --from")
-    home = open_home(must_exist=True)
-    os.environ.update(environment(home.settings))
-    from palace_pipeline import runner
-
-    batch, failures = new_batch(), list[str]()
-    with home.writing(), progress():
-        with home.ledger() as ledger:
-            days = ledger.rows(
-                "SELECT DISTINCT day FROM conversations WHERE day BETWEEN ? AND ?",
-                (first.isoformat(), last.isoformat()),
-            )
-        from palace_pipeline.planner import ranges
-
-        for span in ranges(date.fromisoformat(row["day"]) for row in days):
-            try:
-                runner.build_days(home, span, batch, force=True)
-            except runner.RunFailed as error:
-                failures.append(f"days {span.first} to {span.last}: {error}")
-        with home.ledger() as ledger:
-            receipt = write_receipt(home, ledger, batch)
-    if as_json:
-        out_json(receipt)
-    else:
-        out(
-            f"{receipt['days']} of {len(days)} day(s) made again, {receipt['pages']} pages, {receipt['drawers']} drawers."
-        )
-    for failure in failures:
-        say(f"failed: {failure}")
-    return NOT_TAKEN if failures else 0
-
-
 def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
     """A receipt for people: sums, what was masked, what was not taken."""
     table(
@@ -276,4 +241,4 @@ def run_doctor(days: str | None, *, as_json: bool) -> int:
     return NOT_TAKEN if any(f.level == "wrong" for f in findings) else 0
 
 
-__all__ = ["Missing", "Range", "compose", "run_backfill", "run_doctor", "run_ingest", "run_status"]
+__all__ = ["Missing", "Range", "compose", "run_doctor", "run_ingest", "run_status"]

@@ -78,6 +78,18 @@ def scan(paths: Iterable[Path], home: Path | None = None) -> Iterator[Seen | Mis
             yield _Beside().with_companions(_seen(str(path), str(path.parent), info))
 
 
+def seen_again(files: Iterable[tuple[str, str]]) -> Iterator[Seen | Missing]:
+    """Files that were found before, as they are now: (path, the root they were found below)."""
+    beside = _Beside()
+    for path, root in files:
+        try:
+            info = os.lstat(path)
+        except OSError:
+            yield Missing(path)
+        else:
+            yield beside.with_companions(_seen(path, root, info))
+
+
 @dataclass(slots=True)
 class _Beside:
     """The states of companions, looked at once however many files have them (Slack's lists belong to every day file)."""

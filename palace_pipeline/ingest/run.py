@@ -29,7 +29,7 @@ from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, Purged
 from palace_pipeline.ingest.recipes import RECIPES, current_in
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
-from palace_pipeline.ingest.tally import Ingested, Tally
+from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
 from palace_pipeline.settings import Settings
@@ -129,7 +129,7 @@ class _Run:
             elif row is not None and is_unchanged(item, row) and self._is_current(row):
                 self.unchanged.append(item.path)
             elif self.limit is not None and read >= self.limit:
-                self.tally.file("skipped", [Skip("left for the next run (--limit)", item.path, True, unit="file")])
+                self.tally.file("skipped", [Skip(LEFT_BY_LIMIT, item.path, True, unit="file")])
             else:
                 read += 1
                 with self.ledger.transaction():

@@ -17,6 +17,8 @@ from palace_pipeline.model import Skip, Unit
 from palace_pipeline.store.ledger import Key, Ledger, unpack_index
 
 Outcome = Literal["new", "updated", "unchanged", "skipped"]
+LEFT_BY_LIMIT = "left for the next run (--limit)"
+"""Reason of a file that would have been read without `--limit`."""
 _ORDER = {"new": 3, "updated": 2, "unchanged": 1}
 
 
