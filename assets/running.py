@@ -34,8 +34,6 @@ else:
 BATCH_TAG = "palace/batch"
 PLANNED_TAG = "palace/planned"
 """Set by the planner's runs, which do only what is stale. A run without it (a click in the UI) redoes its days."""
-REASON_TAG = "palace/reason"
-"""Why a run was started, for people: it stands in the list of runs."""
 
 TELLING_ERRORS = (SettingsError, HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew)
 """Errors whose own words are made for people and hold no content."""

@@ -16,8 +16,10 @@ import dagster as dg
 from palace_pipeline.definitions import defs
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range
+from palace_pipeline.reasons import REASON_TAG, reason_for
 from palace_pipeline.runs import COMMAND_LINE, STARTED_BY, end_dead_runs, end_runs_of
 from palace_pipeline.settings import environment, load_settings
+from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home
 
 DAILY_KEYS = sorted(set(defs.resolve_all_asset_keys()) - {dg.AssetKey("raw_exports"), dg.AssetKey("palace_stats")})
@@ -31,18 +33,22 @@ class RunFailed(RuntimeError):
 def read_exports(home: Home, paths: Sequence[str], batch: str, limit: int | None = None) -> None:
     """Run `raw_exports` for some paths (none: the configured folders). Raises RunFailed."""
     config = {"ops": {"raw_exports": {"config": {"paths": list(paths), "limit": limit}}}}
-    _execute(home, "read_exports", config, {"palace/batch": batch})
+    reason = f"palace: {len(paths)} path(s) named" if paths else "palace: the configured folders"
+    _execute(home, "read_exports", config, {"palace/batch": batch, REASON_TAG: reason})
 
 
 def build_days(home: Home, span: Range, batch: str, *, force: bool = False, last: bool = True) -> None:
     """Run the daily assets for a range of days, and with the `last` range the statistics. Raises RunFailed."""
-    tags = {**range_tags(span), "palace/batch": batch} | ({} if force else {"palace/planned": "true"})
+    with home.ledger() as ledger:
+        reason = "made again on request" if force else reason_for(ledger, recipes_of(home), span)
+    tags = {**range_tags(span), "palace/batch": batch, REASON_TAG: reason}
+    tags |= {} if force else {"palace/planned": "true"}
     _execute(home, "build_days", {}, tags, None if last else DAILY_KEYS)
 
 
 def refresh_stats(home: Home, batch: str) -> None:
     """Run `palace_stats` alone. Raises RunFailed."""
-    _execute(home, "refresh_stats", {}, {"palace/batch": batch})
+    _execute(home, "refresh_stats", {}, {"palace/batch": batch, REASON_TAG: "files or skips have changed, no day has"})
 
 
 def _execute(

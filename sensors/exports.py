@@ -14,7 +14,9 @@ from palace_pipeline.ingest.recipes import current_in
 from palace_pipeline.model import short_hash
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range, plan
+from palace_pipeline.reasons import REASON_TAG, reason_for
 from palace_pipeline.resources import PalaceResource
+from palace_pipeline.runs import end_dead_runs
 from palace_pipeline.stages.missing import mark_missing
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
@@ -95,6 +97,7 @@ def busy(context: dg.SensorEvaluationContext, job: str) -> bool:
 def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.SensorResult | dg.SkipReason:
     """Watch the folders of `palace.toml`."""
     home: Home = palace.open()
+    end_dead_runs(context.instance, home)
     if busy(context, read_exports.name):
         return dg.SkipReason("the last reading is still running")
     known: Mapping[str, Known] = {}
@@ -105,16 +108,19 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
     request = request_for(list(scan(home.settings.folders, home.path)), known, context.cursor, time.time(), current)
     if request.run_key is None:
         return dg.SkipReason(request.reason)
-    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=request.run_key)], cursor=request.cursor)
+    run = dg.RunRequest(run_key=request.run_key, tags={REASON_TAG: "new or changed files"})
+    return dg.SensorResult(run_requests=[run], cursor=request.cursor)
 
 
-def requests_for(spans: Sequence[Range], batch: str, run_key: str) -> list[dg.RunRequest]:
+def requests_for(
+    spans: Sequence[Range], batch: str, run_key: str, why: Callable[[Range], str] = lambda _span: "days with work"
+) -> list[dg.RunRequest]:
     """One run for each range of days that has work."""
     return [
         dg.RunRequest(
             job_name=build_days.name,
             run_key=f"{run_key}-{span.first}-{span.last}",
-            tags={**range_tags(span), BATCH_TAG: batch, PLANNED_TAG: "true"},
+            tags={**range_tags(span), BATCH_TAG: batch, PLANNED_TAG: "true", REASON_TAG: why(span)},
         )
         for span in spans
     ]
@@ -131,6 +137,7 @@ def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) ->
     home: Home = palace.open()
     if not home.exists:
         return dg.SkipReason("no archive yet")
+    end_dead_runs(context.instance, home)
     if any(busy(context, job.name) for job in (build_days, read_exports, refresh_stats)):
         return dg.SkipReason("work is under way")
     try:
@@ -152,7 +159,9 @@ def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) ->
     if request.run_key is None:
         return dg.SkipReason(request.reason)
     batch = f"watch-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
-    runs = requests_for(spans, batch, request.run_key) or [
-        dg.RunRequest(job_name=refresh_stats.name, run_key=request.run_key, tags={BATCH_TAG: batch})
-    ]
+    with home.ledger() as ledger:
+        runs = requests_for(spans, batch, request.run_key, lambda span: reason_for(ledger, recipes, span))
+    if not runs:
+        tags = {BATCH_TAG: batch, REASON_TAG: "files or skips have changed, no day has"}
+        runs = [dg.RunRequest(job_name=refresh_stats.name, run_key=request.run_key, tags=tags)]
     return dg.SensorResult(run_requests=runs, cursor=request.cursor)
