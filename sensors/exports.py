@@ -10,6 +10,7 @@ import dagster as dg
 from assets.jobs import build_days, read_exports, refresh_stats
 from assets.running import BATCH_TAG, PLANNED_TAG
 from palace_pipeline.exports.scan import Known, Missing, Seen, changes, fingerprint, has_settled, scan
+from palace_pipeline.ingest.purged import KnownFiles
 from palace_pipeline.ingest.recipes import current_in
 from palace_pipeline.model import short_hash
 from palace_pipeline.partitions import range_tags
@@ -103,7 +104,7 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
     known: Mapping[str, Known] = {}
     if home.exists:
         with home.ledger() as ledger:
-            known = ledger.known_files()
+            known = KnownFiles(home, ledger)
     current = current_in(home.settings)
     request = request_for(list(scan(home.settings.folders, home.path)), known, context.cursor, time.time(), current)
     if request.run_key is None:

@@ -242,23 +242,6 @@ def test_a_conversation_is_meant_by_id_beginning_or_page(home: Home, tmp_path: P
             find_conversation(home, nobody, vault=False)
 
 
-def test_a_value_in_the_name_of_a_file_goes_when_the_file_is_renamed(home: Home, tmp_path: Path) -> None:
-    note = tmp_path / "in/Villa Aurelia notes.md"
-    note.parent.mkdir()
-    note.write_text("# A plan\n\nNothing about the place itself, only apples and pears.\n")
-    take(home, note.parent)
-    purged = forget_value(home, "Villa Aurelia", vault=True)
-    assert purged.proof.stores["names of your files"] == 1
-    assert {store for store, hits in purged.proof.stores.items() if hits} == {"names of your files"}
-    assert "Aurelia" not in " ".join(purged.proof.found)
-    note.rename(note.with_name("notes.md"))
-    purged = forget_value(home, "Villa Aurelia", vault=True)
-    assert purged.clean, purged.proof.found
-    assert b"Aurelia" not in everything(home)
-    assert take(home, note.parent).keys() >= {"normalize"}
-    assert b"Aurelia" not in everything(home)
-
-
 def test_tags_and_other_parts_of_the_user_are_masked_and_stay_theirs(home: Home, tmp_path: Path) -> None:
     file = export(tmp_path / "in/a.json", chat("shown", OTHER, f"not in {VALUE}"))
     take(home, file)

@@ -15,6 +15,7 @@ from palace_pipeline.exports.scan import Missing, scan
 from palace_pipeline.ingest import ingest, needs_reading
 from palace_pipeline.ingest.by_format import Drift
 from palace_pipeline.ingest.preview import Preview
+from palace_pipeline.ingest.purged import Purged
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.stages.missing import mark_missing
@@ -23,13 +24,13 @@ from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.withheld import try_again
 from palace_pipeline.store.alive import dead_runs
-from palace_pipeline.store.home import Home, HomeTooNew
+from palace_pipeline.store.files import Told
+from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import LakeDamaged
-from palace_pipeline.store.ledger import LedgerTooNew
 from palace_pipeline.store.lock import HomeBusy
 from palace_pipeline.store.receipts import compose, failed_here, receipt_of
 
-TELLING = (HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew)
+TELLING = (Told, HomeBusy, LakeDamaged)
 """Errors whose own words are made for people."""
 
 ROUNDS = 3
@@ -79,12 +80,16 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
     """Read, plan, build; returns the receipt and what failed. Starts no run when there is nothing to do."""
     batch, failures = new_batch(), list[str]()
     finish_purge(home, batch)
+    finish_rebuild(home, batch)
     clear_killed(home)
     os.environ.update(environment(home.settings))  # before Dagster is loaded: the first partition is in it
     found = list(scan(paths or home.settings.folders, home.path))
     with home.ledger() as ledger:
-        reading = needs_reading(ledger, home.settings, found)
-    if reading:
+        reading = needs_reading(ledger, home, found)
+        # The paths that a run is started with stay in Dagster's storage.
+        purged = Purged.of(home, ledger)
+        named = any(purged.known_as(str(path.absolute())) != str(path.absolute()) for path in paths)
+    if reading and not named:
         from palace_pipeline import runner
 
         try:
@@ -110,6 +115,16 @@ def clear_killed(home: Home) -> None:
         from palace_pipeline import runner
 
         runner.clear_dead_runs(home)
+
+
+def finish_rebuild(home: Home, batch: str) -> None:
+    """What a rebuild that was killed has left to do: until then the indexes may hold what the ledger does not know."""
+    with home.ledger() as ledger:
+        unfinished = ledger.meta("rebuilding") is not None
+    if unfinished:
+        from palace_pipeline.rebuild import finish
+
+        finish(home, batch)
 
 
 def finish_purge(home: Home, batch: str) -> bool:
@@ -230,7 +245,9 @@ def run_doctor(days: str | None, *, as_json: bool) -> int:
     try:
         span = days_of(days) if days is not None else None
     except ValueError as error:
-        raise UsageError("--days is a number of days, a day, or two of them: 30, 2024-05-03, 2024-05-01..2024-05-31") from error
+        raise UsageError(
+            "--days is a number of days, a day, or two of them: 30, 2024-05-03, 2024-05-01..2024-05-31"
+        ) from error
     home = open_home(must_exist=True)
     findings = examine(home, span)
     if as_json:

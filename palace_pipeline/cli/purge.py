@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from palace_pipeline.cli.archive import finish_purge, new_batch, open_home
-from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progress, say
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, counted, out, out_json, progress, say
 from palace_pipeline.purge import (
     Purged,
     PurgeError,
@@ -15,6 +15,7 @@ from palace_pipeline.purge import (
     find_value,
     purge_conversation,
     purge_value,
+    shown_paths,
 )
 from palace_pipeline.redaction.forgotten import SHORTEST
 from palace_pipeline.store.home import Home
@@ -30,10 +31,13 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
     if not yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("there is nobody to ask; add --yes if you mean it")
     value = _read_value() if from_stdin else None
+    told: list[str] = []
+    kept: list[str] = []
     with home.writing():
         if value is not None:
             found = find_value(home, value)
-            _say_value(found, vault=vault)
+            told = shown_paths(found, found.found.files)
+            _say_value(found, told, vault=vault)
             if not yes and not _agreed():
                 return 0
             with progress():
@@ -42,6 +46,7 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
             target = _target(home, named or "", vault=vault)
             if target is None:
                 return 0
+            told, kept = target.files, target.shared
             _say_conversation(target, vault=vault)
             if not yes and not _agreed():
                 return 0
@@ -51,6 +56,10 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
         out_json(purged.as_json())
     else:
         _show(purged, vault=vault)
+        for path in purged.shared:
+            if path not in kept:
+                out(f"kept: raw bytes of {path} that show a part of it hold other conversations too")
+        _say_files([path for path in purged.files if path not in told])
     return 0 if purged.clean else NOT_TAKEN
 
 
@@ -89,7 +98,14 @@ def _agreed() -> bool:
 
 
 def _say_conversation(target: Target, *, vault: bool) -> None:
-    say(f"Forgets {', '.join(f'{provider}:{name}' for provider, name in target.keys)}: {target.messages} message(s).")
+    named = ", ".join(f"{provider}:{name}" for provider, name in target.keys)
+    if target.before:
+        say(f"{named} was purged before; looks again for what is left of it.")
+        if not vault:
+            say("The raw bytes in the vault are not looked at; --vault looks there too, and removes them.")
+        _say_files(target.files)
+        return
+    say(f"Forgets {named}: {counted(target.messages, 'message')}.")
     say(
         "Removed from pages, lake, search, tables and records"
         + (", and the raw bytes from the vault." if vault else ".")
@@ -101,15 +117,17 @@ def _say_conversation(target: Target, *, vault: bool) -> None:
     _say_files(target.files)
 
 
-def _say_value(found: Value, *, vault: bool) -> None:
-    say(f"Masks the value in {len(found.keys)} conversation(s), and wherever else it stands.")
+def _say_value(found: Value, files: list[str], *, vault: bool) -> None:
+    say(f"Masks the value in {counted(len(found.keys), 'conversation')}, and wherever else it stands.")
     raw = found.found.raw
     pieces = len(raw.elements) + len(raw.members)
     if vault:
-        say(f"Raw bytes that show it are removed from the vault: {pieces} piece(s) of exports.")
+        say(f"Raw bytes that show it are removed from the vault: {counted(pieces, 'piece')} of exports.")
     elif pieces:
-        say(f"{pieces} piece(s) of exports in the vault show it and stay; --vault removes them as well.")
-    _say_files(found.found.files)
+        say(
+            f"Raw bytes that show it stay in the vault ({counted(pieces, 'piece')} of exports); --vault removes them too."
+        )
+    _say_files(files)
 
 
 def _say_files(files: list[str]) -> None:
@@ -124,10 +142,17 @@ def _show(purged: Purged, *, vault: bool) -> None:
     proof = purged.proof
     for store, hits in proof.stores.items():
         out(f"{store}: {'nothing left' if not hits else f'STILL FOUND in {hits} place(s)'}")
-    out(f"looked for {proof.probes} piece(s) of text in {proof.files} files ({proof.size:,} bytes)")
+    out(f"looked for {counted(proof.probes, 'piece')} of text in {counted(proof.files, 'file')} ({proof.size:,} bytes)")
+    if not proof.probes:
+        out("nothing is known any more of what it said, so only its ids could be looked for")
     if not vault:
         out("not looked at: the raw bytes in the vault (--vault)")
+    for folder in purged.called:
+        out(
+            f"Yours, outside of what Palace keeps, and still called so: a file in {folder}. Palace knows it by a masked "
+            "name; rename it if its own name shall not show the value either."
+        )
     for place in proof.found:
         say(f"still found: {place}")
     if proof.found:
-        say("Mend what is named (rename a file, end a program that has it open) and run the same command again.")
+        say("Mend what is named (end a program that has it open) and run the same command again.")

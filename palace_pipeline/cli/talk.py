@@ -30,6 +30,11 @@ def shown(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def counted(number: int, what: str) -> str:
+    """`1 message`, `1,200 messages`; `what` in the singular."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def out(text: str) -> None:
     """A line of the result."""
     sys.stdout.write(shown(text) + "\n")

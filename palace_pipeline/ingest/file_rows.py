@@ -89,13 +89,14 @@ def quarantine(ledger: Ledger, home: Home, path: str, sha256: str | None, skips:
         "vault": [m["member"] for m in ledger.rows("SELECT member FROM members WHERE path = ?", (path,))],
         "next": "tried again when the file or a reader changes",
     }
-    write_bytes(_quarantine_file(home, path), orjson.dumps(entry, option=orjson.OPT_INDENT_2))
+    write_bytes(quarantine_file(home, path), orjson.dumps(entry, option=orjson.OPT_INDENT_2))
 
 
 def leave_quarantine(home: Home, path: str) -> None:
     """Something of the file was taken, or nothing in it is wanted."""
-    _quarantine_file(home, path).unlink(missing_ok=True)
+    quarantine_file(home, path).unlink(missing_ok=True)
 
 
-def _quarantine_file(home: Home, path: str) -> Path:
+def quarantine_file(home: Home, path: str) -> Path:
+    """Where the quarantine note of a file lies, by the name that the ledger knows the file by."""
     return home.quarantine / f"{short_hash(path)}.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -19,11 +20,14 @@ from palace_pipeline.model import Skip
 
 @dataclass(slots=True)
 class File:
-    """What reading one file has gathered so far."""
+    """What reading one file has gathered so far. `path`: by which the ledger knows it; `place`: where it lies."""
 
     path: str
     shown: str
     """The file's path below its root, with which the paths of its members begin."""
+    told: Callable[[Sequence[Skip]], list[Skip]]
+    """Takes out of skips what may not be kept."""
+    place: str
     reports: dict[str, Report] = field(default_factory=dict[str, Report])
     formats: dict[str, str] = field(default_factory=dict[str, str])
     read_as: dict[str, str] = field(default_factory=dict[str, str])
@@ -40,7 +44,7 @@ class File:
         return self.reports.setdefault(member, Report(place))
 
     def skips(self) -> list[Skip]:
-        return [skip for report in self.reports.values() for skip in report.skips]
+        return self.told([skip for report in self.reports.values() for skip in report.skips])
 
     def unknown(self) -> list[tuple[str, str, int]]:
         """Signs of drift for the ledger: (format, name, count)."""

@@ -45,13 +45,13 @@ class Kept:
     """Why no more than this could be read of it."""
 
 
-def keep_whole(ledger: Ledger, vault: Vault | None, path: str, member: Member, use: Use) -> Kept:
+def keep_whole(ledger: Ledger, vault: Vault | None, path: str, member: Member, use: Use, named: str) -> Kept:
     """Put a member's bytes into the vault; of a log that only grew just the new tail.
 
-    Without a vault (dry run) the bytes are only measured. Of a member that is damaged somewhere comes what stands before.
-    Raises MemberError when nothing of it can be read.
+    `path`, `named`: by which the ledger knows file and member. Without a vault (dry run) the bytes are only measured. Of a
+    member that is damaged somewhere comes what stands before. Raises MemberError when nothing of it can be read.
     """
-    row = ledger.one("SELECT size, sha256, pieces FROM members WHERE path = ? AND member = ?", (path, member.path))
+    row = ledger.one("SELECT size, sha256, pieces FROM members WHERE path = ? AND member = ?", (path, named))
     digest = hashlib.sha256()
     size = 0
     pieces: list[str] = []
@@ -67,10 +67,10 @@ def keep_whole(ledger: Ledger, vault: Vault | None, path: str, member: Member, u
                 digest, size, pieces = head, row["size"], orjson.loads(row["pieces"])
         if size:
             size, pieces, cut = _append(stream, vault, digest, size, pieces)
-            return Kept(member.path, use, size, digest.hexdigest(), pieces, cut)
+            return Kept(named, use, size, digest.hexdigest(), pieces, cut)
     with member.open() as stream:
         size, pieces, cut = _append(stream, vault, digest, 0, [])
-    return Kept(member.path, use, size, digest.hexdigest(), pieces, cut)
+    return Kept(named, use, size, digest.hexdigest(), pieces, cut)
 
 
 def _append(

@@ -26,13 +26,12 @@ from palace_pipeline.ingest.gathered import File, hash_of, hash_of_file, not_the
 from palace_pipeline.ingest.grown import continue_grown
 from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
-from palace_pipeline.ingest.purged import PURGED, REMOVED, Purged
+from palace_pipeline.ingest.purged import PURGED, REMOVED, KnownFiles, Purged
 from palace_pipeline.ingest.recipes import RECIPES, current_in
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
-from palace_pipeline.settings import Settings
 from palace_pipeline.stages.progress import report as report_progress
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
@@ -41,9 +40,9 @@ from palace_pipeline.store.vault import RecordTooLarge, Vault
 __all__ = ["Ingested", "ingest"]
 
 
-def needs_reading(ledger: Ledger, settings: Settings, found: Iterable[Seen | Missing]) -> bool:
+def needs_reading(ledger: Ledger, home: Home, found: Iterable[Seen | Missing]) -> bool:
     """True if a file is new or changed, or its reader or zone has changed since it was read."""
-    return bool(changes(found, ledger.known_files(), current_in(settings)))
+    return bool(changes(found, KnownFiles(home, ledger), current_in(home.settings)))
 
 
 def ingest(
@@ -119,17 +118,18 @@ class _Run:
         known = self.ledger.known_files()
         read = 0
         for number, item in enumerate(found):
+            path = self.purged.known_as(item.path)
+            row = known.get(path)
             if isinstance(item, Missing):
-                self.tally.file("skipped", [not_there(item.path, known.get(item.path))])
+                self.tally.file("skipped", [not_there(path, row)])
                 continue
-            row = known.get(item.path)
-            self.tally.looked_at.add(item.path)
+            self.tally.looked_at.add(path)
             if item.problem:
                 self._refuse(item, row)
             elif row is not None and is_unchanged(item, row) and self._is_current(row):
-                self.unchanged.append(item.path)
+                self.unchanged.append(path)
             elif self.limit is not None and read >= self.limit:
-                self.tally.file("skipped", [Skip(LEFT_BY_LIMIT, item.path, True, unit="file")])
+                self.tally.file("skipped", [Skip(LEFT_BY_LIMIT, path, True, unit="file")])
             else:
                 read += 1
                 with self.ledger.transaction():
@@ -139,14 +139,15 @@ class _Run:
             report_progress("reading", number + 1, len(found))
         self.tally.unchanged_files(self.ledger, self.unchanged)
         if self.limit is None and self.kept is not None:
-            self._again_from_vault({item.path for item in found if isinstance(item, Seen)}, known, self.kept)
+            self._again_from_vault(self.tally.looked_at, known, self.kept)
         if self.vault is not None:
             drop_contained_records(self.ledger, self.vault)
         return self.tally.result(self.ledger)
 
     def _refuse(self, item: Seen, row: Any) -> None:
         assert item.problem is not None
-        skip = Skip(item.problem, item.path, item.expected, unit="file")
+        item = self.purged.file_known_as(item)
+        skip = Skip(item.problem or "", item.path, item.expected, unit="file")
         self.tally.file("skipped", [skip])
         if not item.expected and (row is None or row["status"] != "quarantined"):
             note_file(self.ledger, self.home, item, None, Outcome([skip]), self.now)
@@ -161,9 +162,10 @@ class _Run:
         shown = f"{root.name}/{path.relative_to(root).as_posix()}" if root.name else path.relative_to(root).as_posix()
         shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         member = DiskMember(root, path, shown, seen.size, seen.mtime_ns)
+        seen = self.purged.file_known_as(seen)
         try:
             sha256 = hash_of_file(path)
-            if beside := self._beside(member, seen.path):
+            if beside := self._beside(member, str(path)):
                 sha256 = short_hash(sha256, beside, length=64)
         except (MemberError, OSError) as error:
             reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
@@ -179,7 +181,7 @@ class _Run:
             )
             self.unchanged.append(seen.path)
             return
-        file = File(seen.path, shown)
+        file = File(seen.path, shown, self.purged.told, str(path))
         members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
         self._read_members(file, members, sha256)
         self._finish(seen, file, sha256, row)
@@ -228,7 +230,7 @@ class _Run:
                         shape = "lines" if head.shape in ("jsonl", "sqlite") else "array"
                         if head.shape == "object" and head.wrapped is None:
                             shape = "array"
-                        file.kept.append(Kept(member.path, shape, 0, "", []))
+                        file.kept.append(Kept(self.purged.known_as(member.path), shape, 0, "", []))
                         self._read_elements(
                             file, member, reader, elements_of(member, head, report, reader), sha256, report
                         )
@@ -258,9 +260,9 @@ class _Run:
         sha256: str,
         report: Report,
     ) -> None:
-        recipe = self._recipe(reader, file.path)
+        recipe = self._recipe(reader, file.place)
         # What lies beside a database is part of its rows already.
-        beside = [] if reader.layout == "rows" else [found] if (found := self._beside(member, file.path)) else []
+        beside = [] if reader.layout == "rows" else [found] if (found := self._beside(member, file.place)) else []
         for element in elements:
             if element.raw is None:
                 read_one(element, member, reader, report)
@@ -283,13 +285,14 @@ class _Run:
         self, file: File, member: Member, reader: WholeReader, head: Any, sha256: str, report: Report
     ) -> None:
         keeps = self.purged.keeps_member(member, lambda: read_member(member, reader, head, Report(report.path)))
-        kept = keep_whole(self.ledger, self.vault if keeps else None, file.path, member, "whole")
+        named = self.purged.known_as(member.path)
+        kept = keep_whole(self.ledger, self.vault if keeps else None, file.path, member, "whole", named)
         if kept.cut is not None:
             _tell(report, kept.cut)
         if keeps:
             file.kept.append(kept)
-        beside = [found] if (found := self._beside(member, file.path)) else []
-        recipe = self._recipe(reader, file.path)
+        beside = [found] if (found := self._beside(member, file.place)) else []
+        recipe = self._recipe(reader, file.place)
         name = short_hash(reader.format, recipe, member.path, kept.sha256, *beside, length=40)
         if not self._link(file, member, 0, name, report):
             own = Report(report.path)
@@ -331,9 +334,9 @@ class _Run:
         report: Report,
         sha256: str,
     ) -> None:
-        path, inside = self.purged.clean_name(file.path), self.purged.clean_name(member.path)
-        where = Where(path, inside, sha256, self.home.settings.start, self.today)
-        zone = self.home.settings.timezone_of(Path(file.path))
+        inside = self.purged.clean_name(member.path)
+        where = Where(file.path, inside, sha256, self.home.settings.start, self.today)
+        zone = self.home.settings.timezone_of(Path(file.place))
         for conversation in conversations:
             named = conversation.key
             conversation = self.purged.clean(conversation)
@@ -360,9 +363,9 @@ class _Run:
             (
                 element,
                 reader.format,
-                self._recipe(reader, file.path),
+                self._recipe(reader, file.place),
                 orjson.dumps(pieces),
-                orjson.dumps(report.skips),
+                orjson.dumps(self.purged.told(report.skips)),
                 orjson.dumps(cleaned(report.unknown)),
             ),
         )
@@ -370,7 +373,8 @@ class _Run:
 
     def _part_of(self, file: File, member: Member, position: int, element: str) -> None:
         self.ledger.write(
-            "INSERT OR REPLACE INTO file_elements VALUES (?, ?, ?, ?)", (file.path, member.path, position, element)
+            "INSERT OR REPLACE INTO file_elements VALUES (?, ?, ?, ?)",
+            (file.path, self.purged.known_as(member.path), position, element),
         )
 
     def _keep_unread(self, file: File, member: Member, report: Report) -> None:
@@ -380,11 +384,12 @@ class _Run:
         """
         if names.is_sensitive(member.path) or names.is_database_part(member.path) or is_database(member):
             return
-        if not self.purged.keeps_member(member):
-            return
         damaged = any(not skip.expected for skip in report.skips)
+        if not self.purged.keeps_member(member, damaged=damaged):
+            return
         use = "damaged" if damaged else "asset" if names.is_asset(member.path) else "side"
-        file.kept.append(keep_whole(self.ledger, self.vault, file.path, member, use))
+        named = self.purged.known_as(member.path)
+        file.kept.append(keep_whole(self.ledger, self.vault, file.path, member, use, named))
 
     # --- the file's row -----------------------------------------------------------------------------------------------
 
@@ -419,7 +424,7 @@ class _Run:
             if path in looked_at or self._is_current(row) or Path(path).exists():
                 continue
             members: list[VaultMember] = vault_members(self.ledger, kept, path)
-            file = File(path, members[0].path.split("!/")[0] if members else path)
+            file = File(path, members[0].path.split("!/")[0] if members else path, self.purged.told, path)
             with self.ledger.transaction():
                 self._read_members(file, chain(members), row["sha256"] or "")
                 was = Seen(path, row["root"], row["size"], row["mtime_ns"], row["mtime_ns"], row["inode"])

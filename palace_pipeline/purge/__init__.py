@@ -7,11 +7,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from palace_pipeline.purge.conversations import Raw, bury, elements_of, files_of, raw_of
-from palace_pipeline.purge.proof import Probes, Proof, prove
+from palace_pipeline.ingest.purged import mark_of
+from palace_pipeline.purge.again import files_with, said_before
+from palace_pipeline.purge.conversations import Raw, bury, elements_of, files_of, marked_elements, raw_of
+from palace_pipeline.purge.proof import Probes, Proof, plain_parent, prove
 from palace_pipeline.purge.rest import Rest, finish, note_rest
-from palace_pipeline.purge.targets import PurgeError, probes_of, records_of, resolve, with_continued
-from palace_pipeline.purge.values import Search, apply, keyed, masked_records, search
+from palace_pipeline.purge.targets import (
+    LEAST_ID,
+    PurgeError,
+    buried,
+    conversations_of,
+    records_of,
+    resolve,
+    said_by,
+    with_continued,
+)
+from palace_pipeline.purge.values import Search, apply, called_so, keyed, masked_records, search
+from palace_pipeline.redaction.forgetting import tombstone
+from palace_pipeline.redaction.forgotten import MASK
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key
 
@@ -25,18 +38,23 @@ __all__ = [
     "finish",
     "purge_conversation",
     "purge_value",
+    "shown_paths",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A conversation to be purged, with those that go with it. `files`: of the user, which stay as they are."""
+    """A conversation to be purged, with those that go with it. `files`: of the user, which stay as they are.
+
+    `before`: it was purged before; what is left of it is looked for again.
+    """
 
     keys: list[Key]
     messages: int
     files: list[str]
     shared: list[str]
     """Files whose raw bytes stay in the vault, since they hold other conversations too."""
+    before: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,8 @@ class Value:
 
     text: str = field(repr=False)
     found: Search = field(repr=False)
+    called: list[str] = field(repr=False)
+    """Files of the user whose own path shows it: they are called so outside of Palace, and stay so."""
 
     @property
     def keys(self) -> list[Key]:
@@ -53,12 +73,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What a purge did. `files`: of the user, that still hold what was purged; `shared`: see `Target`."""
+    """What a purge did. `files`: of the user, that still hold what was purged (a value in their paths is masked);
+    `shared`: see `Target`; `called`: folders with files of the user whose own name shows the value."""
 
     removed: dict[str, int]
     proof: Proof
     files: list[str]
     shared: list[str]
+    called: list[str] = field(default_factory=list[str])
 
     @property
     def clean(self) -> bool:
@@ -70,6 +92,7 @@ class Purged:
             "removed": self.removed,
             "proof": self.proof.as_json(),
             "your_files": self.files,
+            "called_so": self.called,
             "kept_in_vault": self.shared,
             "clean": self.clean,
         }
@@ -78,32 +101,49 @@ class Purged:
 def find_conversation(home: Home, named: str, *, vault: bool) -> Target:
     """What purging a conversation concerns; changes nothing. Raises PurgeError if it is not clear which one is meant."""
     with home.ledger() as ledger, home.vault() as kept:
-        keys = with_continued(ledger, resolve(ledger, named))
+        secret = home.key()
+        try:
+            keys = with_continued(ledger, resolve(ledger, named))
+        except PurgeError:
+            if (key := buried(ledger, secret, named)) is None:
+                raise
+            return Target([key], 0, files_with(ledger, [mark_of(tombstone(*key, secret))]), [], before=True)
         messages = sum(row["messages"] for key in keys if (row := ledger.conversation(key)) is not None)
-        shared = raw_of(ledger, kept, keys, Probes([])).shared if vault else []
+        shared = raw_of(ledger, kept, keys, Probes([]), Probes([])).shared if vault else []
         return Target(keys, messages, _there(files_of(ledger, elements_of(ledger, keys))), sorted(set(shared)))
 
 
 def purge_conversation(home: Home, keys: Sequence[Key], *, vault: bool, batch: str) -> Purged:
-    """Purge conversations. Needs the write lock. Done again after a kill it finishes what was begun."""
+    """Purge conversations, or sweep once more what is left of some that were. Needs the write lock.
+
+    Done again after a kill it finishes what was begun.
+    """
+    secret = home.key()
+    graves = [tombstone(*key, secret) for key in keys]
     with home.ledger() as ledger, home.vault() as kept:
-        probes = probes_of(ledger, kept, records_of(ledger, keys))
-        raw = raw_of(ledger, kept, keys, Probes(probes)) if vault else None
-        files = files_of(ledger, elements_of(ledger, keys))
+        marked = marked_elements(ledger, graves)
+        records = records_of(ledger, keys)
+        chats = conversations_of(kept, records) if records else said_before(ledger, kept, keys, marked, secret)
+        said = said_by(ledger, kept, chats, records)
+        ids = [*said.ids, *(name for _, name in keys if len(name) >= LEAST_ID)]
+        texts = [*said.probes, *said.more]
+        raw = raw_of(ledger, kept, keys, Probes(texts), Probes([*texts, *ids]), marked) if vault else None
+        files = {*files_of(ledger, elements_of(ledger, keys)), *files_with(ledger, [mark_of(one) for one in graves])}
         kept.commit()
         with ledger.transaction():
-            bury(ledger, home.key(), keys, raw)
+            bury(ledger, secret, keys, raw, ids)
             note_rest(ledger, Rest(vault, value=False))
     removed = finish(home, batch)
     raw = raw or Raw()
-    proof = prove(home, probes, keys, pieces=vault, spared=set(raw.spared))
-    return Purged(removed, proof, _there(files), sorted(set(raw.shared)))
+    proof = prove(home, said.probes, keys, pieces=vault, spared=set(raw.spared))
+    return Purged(removed, proof, _there(sorted({*files, *raw.files})), sorted(set(raw.shared)))
 
 
 def find_value(home: Home, value: str) -> Value:
     """Where a value stands; changes nothing. Raises ValueError if it is too short."""
     with home.ledger() as ledger, home.vault() as kept:
-        return Value(value, search(ledger, kept, value))
+        found = search(ledger, kept, value)
+        return Value(value, found, called_so(home, ledger, found.forms))
 
 
 def purge_value(home: Home, value: Value, *, vault: bool, batch: str) -> Purged:
@@ -118,16 +158,20 @@ def purge_value(home: Home, value: Value, *, vault: bool, batch: str) -> Purged:
             kept.commit()
     removed = finish(home, batch)
     removed |= {"rewritten": len(rewritten)}
-    proof = prove(home, value.found.forms, (), pieces=vault, called=_called_so(home, value))
-    return Purged(removed, proof, _there(value.found.files), [])
-
-
-def _called_so(home: Home, value: Value) -> list[str]:
-    """Files of the user whose own path shows the value: by it the ledger knows them for as long as they are there."""
+    proof = prove(home, value.found.forms, (), pieces=vault)
     probes = Probes(value.found.forms)
-    with home.ledger() as ledger:
-        paths = [str(row["path"]) for row in ledger.rows("SELECT path FROM files ORDER BY path")]
-    return [path for path in paths if probes.in_text(path) and Path(path).exists()]
+    folders = sorted({plain_parent(path, probes) for path in value.called})
+    return Purged(removed, proof, shown_paths(value, _there(value.found.files)), [], folders)
+
+
+def shown_paths(value: Value, paths: Sequence[str]) -> list[str]:
+    """Paths as they may be shown: the value that is purged is masked in them."""
+    out: list[str] = []
+    for path in paths:
+        for form in sorted(value.found.forms, key=len, reverse=True):
+            path = path.replace(form, MASK)
+        out.append(path)
+    return out
 
 
 def _there(paths: Sequence[str]) -> list[str]:

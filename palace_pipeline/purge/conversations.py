@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from sqlite3 import Row
 
@@ -11,7 +11,7 @@ import orjson
 from palace_pipeline.ingest.purged import PURGED, mark_of
 from palace_pipeline.model import Skip
 from palace_pipeline.purge.proof import Probes
-from palace_pipeline.redaction.forgetting import tombstone
+from palace_pipeline.redaction.forgetting import part_mark, tombstone
 from palace_pipeline.store.ledger import Key, Ledger, pack_index
 from palace_pipeline.store.vault import Vault
 
@@ -29,6 +29,8 @@ class Raw:
     """Files (paths) that hold them together with others."""
     spared: list[str] = field(default_factory=list[str])
     """Pieces of the vault that stay for that reason."""
+    files: list[str] = field(default_factory=list[str])
+    """Files (paths) that hold any of it."""
 
 
 def elements_of(ledger: Ledger, keys: Iterable[Key]) -> dict[str, list[Key]]:
@@ -52,27 +54,54 @@ def files_of(ledger: Ledger, elements: Iterable[str]) -> list[str]:
     return sorted(paths)
 
 
-def raw_of(ledger: Ledger, vault: Vault, keys: Sequence[Key], probes: Probes) -> Raw:
-    """The raw bytes that conversations are made of, and unread members (attachments, side files) that show them."""
+def marked_elements(ledger: Ledger, graves: Iterable[bytes]) -> set[str]:
+    """Elements of which conversations were left out that were purged before (by their tombstones)."""
+    marks = [mark_of(grave).encode() for grave in graves]
+    if not marks:
+        return set()
+    rows = ledger.rows("SELECT element, skips FROM elements WHERE instr(skips, ?)", (PURGED.encode(),))
+    return {row["element"] for row in rows if any(mark in row["skips"] for mark in marks)}
+
+
+def raw_of(
+    ledger: Ledger, vault: Vault, keys: Sequence[Key], said: Probes, marks: Probes, before: Collection[str] = ()
+) -> Raw:
+    """The raw bytes that conversations are made of, and all others that show them.
+
+    Those others are unread members (attachments, side files), and elements that a cut or a lost bracket left without a
+    conversation, or with one beside a part of another. `said`: what only these conversations say; `marks`: that, and
+    their ids. `before`: elements of conversations that were purged before.
+    """
     doomed, raw = set(keys), Raw()
-    for element in elements_of(ledger, keys):
+    own = {*elements_of(ledger, keys), *before}
+    for row in ledger.rows("SELECT element, pieces FROM elements ORDER BY element"):
+        element, pieces = str(row["element"]), _names(row["pieces"])
         shown = ledger.rows("SELECT provider, conversation_id FROM element_records WHERE element = ?", (element,))
-        alone = {(row["provider"], row["conversation_id"]) for row in shown} <= doomed
-        row = ledger.one("SELECT pieces FROM elements WHERE element = ?", (element,))
-        pieces: list[str] = orjson.loads(row["pieces"]) if row is not None else []
+        others = [key for shows in shown if (key := (shows["provider"], shows["conversation_id"])) not in doomed]
         members = _whole_members(ledger, element)
-        if alone:
+        if element not in own:
+            probes = said if others else marks
+            held = [pieces, *(_names(member["pieces"]) for member in members)]
+            if not any(probes.in_blocks(vault.piece(name) for name in names) for names in held):
+                continue
+        raw.files.extend(files_of(ledger, [element]))
+        if not others:
             raw.elements.append(element)
             raw.members.extend((member["path"], member["member"]) for member in members)
         else:
             raw.shared.extend(files_of(ledger, [element]))
             raw.spared.extend(pieces)
-            raw.spared.extend(name for member in members for name in orjson.loads(member["pieces"]))
+            raw.spared.extend(name for member in members for name in _names(member["pieces"]))
     for row in ledger.rows("SELECT path, member, use, pieces FROM members"):
-        names: list[str] = orjson.loads(row["pieces"])
-        if row["use"] not in OF_CHATS and probes.in_blocks(vault.piece(name) for name in names):
+        probes = marks if row["use"] == "damaged" else said
+        if row["use"] not in OF_CHATS and probes.in_blocks(vault.piece(name) for name in _names(row["pieces"])):
             raw.members.append((row["path"], row["member"]))
+            raw.files.append(row["path"])
     return raw
+
+
+def _names(pieces: bytes) -> list[str]:
+    return orjson.loads(pieces)
 
 
 def _whole_members(ledger: Ledger, element: str) -> list[Row]:
@@ -83,10 +112,15 @@ def _whole_members(ledger: Ledger, element: str) -> list[Row]:
     )
 
 
-def bury(ledger: Ledger, secret: bytes, keys: Sequence[Key], raw: Raw | None) -> None:
-    """Forget conversations, in one transaction with whatever the caller notes. `raw`: bytes to take from the vault too."""
+def bury(ledger: Ledger, secret: bytes, keys: Sequence[Key], raw: Raw | None, ids: Iterable[str] = ()) -> None:
+    """Forget conversations, in one transaction with whatever the caller notes. `raw`: bytes to take from the vault too.
+
+    `ids`: of them and of their messages. By these a part of one is known that comes later, in a file that is cut.
+    """
     with ledger.transaction():
         ledger.bury([tombstone(*key, secret) for key in keys], vault=raw is not None)
+        if raw is not None:
+            ledger.bury([part_mark(one, secret) for one in ids], vault=True)
         for element, shown in elements_of(ledger, keys).items():
             _tell(ledger, secret, element, shown)
         if raw is not None:

@@ -23,8 +23,6 @@ from palace_pipeline.store.vault import Vault
 LEAST_BYTES = 6
 """Shorter patterns come by chance in compressed data; they are looked for in texts only."""
 _BLOCK = 8 << 20
-_PATHS = ("path", "root", "member", "place", "name")
-"""Columns of the ledger that name files of the user."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -102,10 +100,9 @@ def prove(
     *,
     pieces: bool,
     spared: Collection[str] = (),
-    called: Sequence[str] = (),
 ) -> Proof:
     """Look for texts and conversations everywhere in a home. `pieces`: also in the raw bytes of the vault, but for those
-    named in `spared`. `called`: files of the user whose own path shows a text; the ledger has to know it."""
+    named in `spared`."""
     probes = Probes(texts)
     proof = Proof(len(probes.texts))
 
@@ -121,11 +118,9 @@ def prove(
     say("palace.duckdb", _in_tables(home, probes, keys))
     say("chroma", _in_sqlite(home.path / "chroma/chroma.sqlite3", probes))
     say("lexical", _in_lexical(home))
-    skipped = _PATHS if called else ()
-    say("ledger", [*_in_sqlite(home.path / "ledger.sqlite", probes, skipped), *_keys_in_ledger(home, keys)])
-    say("names of your files", (f"a file in {_plain_parent(path, probes)} is called so" for path in called))
+    say("ledger", [*_in_sqlite(home.path / "ledger.sqlite", probes), *_keys_in_ledger(home, keys)])
     say("dagster", (f"{path.name} {hit}" for path in _sqlite_below(home.dagster) for hit in _in_sqlite(path, probes)))
-    say("files", _in_files(home, probes, proof, pieces=pieces, ledger=not called))
+    say("files", _in_files(home, probes, proof, pieces=pieces))
     return proof
 
 
@@ -180,7 +175,7 @@ def _in_tables(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) ->
                     yield f"{table} (rows)"
 
 
-def _plain_parent(path: str, probes: Probes) -> str:
+def plain_parent(path: str, probes: Probes) -> str:
     """The nearest folder of a path that can be named without naming what is looked for."""
     folder = Path(path).parent
     while probes.in_text(str(folder)) and folder != folder.parent:
@@ -188,8 +183,8 @@ def _plain_parent(path: str, probes: Probes) -> str:
     return str(folder)
 
 
-def _in_sqlite(path: Path, probes: Probes, skipped: Collection[str] = ()) -> Iterator[str]:
-    """Tables of an SQLite file with a value that shows a probe, but for some columns."""
+def _in_sqlite(path: Path, probes: Probes) -> Iterator[str]:
+    """Tables of an SQLite file with a value that shows a probe."""
     if not path.exists():
         return
     with closing(open_quietly(path)) as connection:
@@ -197,7 +192,7 @@ def _in_sqlite(path: Path, probes: Probes, skipped: Collection[str] = ()) -> Ite
         for name, made_by in tables:
             if str(made_by).upper().startswith("CREATE VIRTUAL"):
                 continue  # what it holds lies in tables of its own
-            columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")') if row[1] not in skipped]
+            columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
             chosen = ", ".join(f'"{column}"' for column in columns) or "NULL"
             rows = connection.execute(f'SELECT {chosen} FROM "{name}"')
             if any(probes.in_value(value) for row in rows for value in row):
@@ -246,12 +241,12 @@ def own_files(home: Home) -> Iterator[Path]:
                 yield path
 
 
-def _in_files(home: Home, probes: Probes, proof: Proof, *, pieces: bool, ledger: bool) -> Iterator[str]:
+def _in_files(home: Home, probes: Probes, proof: Proof, *, pieces: bool) -> Iterator[str]:
     for path in own_files(home):
         inside = path.relative_to(home.path).as_posix()
         if probes.in_text(inside):
             yield f"a name in {Path(inside).parent.as_posix()}"
-        if (inside.startswith("vault/") and not pieces) or (inside.startswith("ledger.sqlite") and not ledger):
+        if inside.startswith("vault/") and not pieces:
             continue
         proof.files += 1
         proof.size += path.stat().st_size

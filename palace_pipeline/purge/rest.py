@@ -15,10 +15,11 @@ from typing import Any
 
 import orjson
 
+from palace_pipeline.ingest.file_rows import quarantine_file
 from palace_pipeline.planner import plan, ranges
 from palace_pipeline.purge.proof import is_sqlite
 from palace_pipeline.redaction.forgetting import KIND_IN_NAMES
-from palace_pipeline.redaction.forgotten import Forgotten, masked
+from palace_pipeline.redaction.forgotten import Forgotten, masked, masked_name
 from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers
@@ -28,10 +29,11 @@ from palace_pipeline.stages.pages import write_pages
 from palace_pipeline.stages.publish import publish_exports, publish_tables
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.redact import redact
-from palace_pipeline.store import pages
+from palace_pipeline.store import catalogue, pages
 from palace_pipeline.store.compact import compact
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.home import Home
+from palace_pipeline.store.keep import forget_kept
 from palace_pipeline.store.ledger import Key, Ledger
 
 UNFINISHED = "purging"
@@ -80,6 +82,9 @@ def finish(home: Home, batch: str) -> dict[str, int]:
         ]
         spans = plan(ledger, recipes) if rest.value else ranges(days, 0)
         values = ledger.forgotten()
+        with home.vault() as vault:
+            # First of all: should the ledger be lost now, what was purged must not come back out of the raw bytes.
+            catalogue.note_purged(ledger, vault)
     removed = {"conversations": len(gone), "pages": 0, "records": 0, "pieces": 0}
     for span in spans:
         for stage in BEFORE_INDEXES:
@@ -101,6 +106,7 @@ def finish(home: Home, batch: str) -> dict[str, int]:
         for key in gone:
             for table in ("published", "conversations"):
                 ledger.write(f"DELETE FROM {table} WHERE provider = ? AND conversation_id = ?", key)
+    forget_kept(home.path)
     compact(home.path / "vault/vault.sqlite")
     compact(home.path / "ledger.sqlite")
     with home.ledger() as ledger:
@@ -122,6 +128,7 @@ def _sweep_vault(home: Home, *, pieces: bool) -> dict[str, int]:
             rows = ledger.rows("SELECT pieces FROM elements UNION ALL SELECT pieces FROM members")
             wanted = {name for row in rows for name in orjson.loads(row["pieces"])}
             removed["pieces"] = vault.keep_only("pieces", wanted)
+        catalogue.note_everything(ledger, vault)
         return removed
 
 
@@ -134,7 +141,9 @@ def clean_files(home: Home, values: Sequence[Forgotten]) -> int:
     changed = 0
     for path in sorted(home.conversations.rglob("*.md")):
         changed += _clean_page(path, values, key)
-    for folder in (home.receipts, home.quarantine, home.dagster):
+    for path in sorted(home.quarantine.glob("*.json")):
+        changed += _clean_note(home, path, values, key)
+    for folder in (home.receipts, home.dagster):
         for path in sorted(folder.rglob("*")):
             if not path.is_file() or path.is_symlink():
                 continue
@@ -152,6 +161,16 @@ def _clean_page(path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
     if clean == text:
         return False
     write_bytes(path, clean.encode())
+    return True
+
+
+def _clean_note(home: Home, path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
+    """A note of the quarantine lies under the name by which its file is known."""
+    text = path.read_bytes().decode("utf-8", "replace")
+    if (clean := masked_name(text, values, key)) == text:
+        return False
+    write_bytes(quarantine_file(home, orjson.loads(clean)["path"]), clean.encode())
+    path.unlink()
     return True
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import Row
 
 from ahocorasick_rs import BytesAhoCorasick
 
-from palace_pipeline.model import from_record, page_hash
+from palace_pipeline.model import PROVIDERS, Conversation, from_record, page_hash
+from palace_pipeline.redaction.forgetting import tombstone
 from palace_pipeline.redaction.funnel import conversation_fields
 from palace_pipeline.store.ledger import Key, Ledger
 from palace_pipeline.store.vault import Vault
@@ -18,6 +20,8 @@ from palace_pipeline.transcripts.page_path import parse_name
 SHOWN = 10
 MOST_PROBES = 24
 """Pieces of one record that are looked for."""
+LEAST_ID = 16
+"""Characters: shorter ids (`12`, `main`) stand in other chats as well."""
 _LEAST_BYTES = 16
 _LONGEST = 80
 _PIECE = re.compile(r"[^\x00-\x1f\x7f\"\\<>&%\ud800-\udfff]{4,}")
@@ -81,6 +85,19 @@ def with_continued(ledger: Ledger, key: Key) -> list[Key]:
     return [key, *((key[0], row["conversation_id"]) for row in rows if row["conversation_id"] != key[1])]
 
 
+def buried(ledger: Ledger, secret: bytes, named: str) -> Key | None:
+    """The conversation that was purged before, named by its whole id (with or without the provider), else None."""
+    graves = ledger.tombstones()
+    provider, _, name = named.partition(":")
+    keys = [(provider, name), *((one, named) for one in sorted(PROVIDERS))]
+    return next((key for key in keys if tombstone(*key, secret) in graves), None) if graves else None
+
+
+def conversations_of(vault: Vault, records: Iterable[str]) -> Iterator[Conversation]:
+    """Conversations as some records have them."""
+    return (from_record(vault.record(record)) for record in sorted(records))
+
+
 def records_of(ledger: Ledger, keys: Iterable[Key]) -> set[str]:
     """Names of all records of some conversations that the vault has."""
     return {
@@ -92,29 +109,50 @@ def records_of(ledger: Ledger, keys: Iterable[Key]) -> set[str]:
     }
 
 
-def probes_of(ledger: Ledger, vault: Vault, records: set[str]) -> list[str]:
-    """Pieces of the texts of some conversations that no other conversation has.
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What some conversations say and no other does; kept in memory only. `probes` prove afterwards that nothing is left;
+    with `more` texts, and the `ids` of the conversations and their messages, parts of them are found in raw bytes."""
 
-    They are what proves afterwards that nothing is left, and are kept in memory only.
-    """
-    chosen: list[str] = []
-    for record in sorted(records):
-        texts = (text for _, text in conversation_fields(from_record(vault.record(record))))
-        pieces = sorted({piece for text in texts for piece in _pieces(text)}, key=lambda piece: (-len(piece), piece))
+    probes: list[str] = field(default_factory=list[str])
+    more: list[str] = field(default_factory=list[str])
+    ids: list[str] = field(default_factory=list[str])
+
+
+def said_by(ledger: Ledger, vault: Vault, conversations: Iterable[Conversation], records: Collection[str]) -> Said:
+    """What conversations say. `records`: their own, in which it may stand."""
+    probes: list[str] = []
+    more: list[str] = []
+    ids: list[str] = []
+    for conversation in conversations:
+        texts = [_pieces(text) for _, text in conversation_fields(conversation)]
+        pieces = sorted({piece for found in texts for piece in found}, key=lambda piece: (-len(piece), piece))
         # Some from everywhere rather than all of one long text.
-        chosen += pieces[:: max(1, len(pieces) // (MOST_PROBES))][:MOST_PROBES]
-    if not chosen:
-        return []
-    automaton = BytesAhoCorasick([piece.encode() for piece in chosen])
-    shared: set[int] = set()
+        probes += pieces[:: max(1, len(pieces) // (MOST_PROBES))][:MOST_PROBES]
+        # A part that was cut off may be the first or the last one: something of every text.
+        more += [found[0] for found in texts if found]
+        ids += [conversation.conversation_id, *(message.message_id for message in conversation.messages)]
+    ids = [name for name in dict.fromkeys(ids) if len(name) >= LEAST_ID]
+    everything = list(dict.fromkeys([*probes, *more, *ids]))
+    if not everything:
+        return Said()
+    automaton = BytesAhoCorasick([piece.encode() for piece in everything])
+    shared: set[str] = set()
     for record, data in vault.every("records"):
         if record not in records:
-            shared.update(index for index, _, _ in automaton.find_matches_as_indexes(data, overlapping=True))
+            found = {index for index, _, _ in automaton.find_matches_as_indexes(data, overlapping=True)}
+            shared.update(everything[index] for index in found)
     # What the user's own files are called is known to the ledger for as long as they are called so.
     named = "SELECT path FROM files UNION SELECT member FROM members UNION SELECT member FROM file_elements"
     paths = "\n".join(row["path"] for row in ledger.rows(f"{named} UNION SELECT place FROM skips"))
-    shared.update(index for index, _, _ in automaton.find_matches_as_indexes(paths.encode(), overlapping=True))
-    return list(dict.fromkeys(piece for index, piece in enumerate(chosen) if index not in shared))
+    in_paths = {
+        everything[index] for index, _, _ in automaton.find_matches_as_indexes(paths.encode(), overlapping=True)
+    }
+    return Said(
+        [piece for piece in dict.fromkeys(probes) if piece not in shared and piece not in in_paths],
+        [piece for piece in dict.fromkeys(more) if piece not in shared],
+        [name for name in ids if name not in shared],
+    )
 
 
 def _pieces(text: str) -> list[str]:

@@ -10,13 +10,15 @@ from sqlite3 import Row
 
 import orjson
 
+from palace_pipeline.exports.scan import Seen, scan
 from palace_pipeline.ingest.sightings import Where, note, settle
 from palace_pipeline.model import Conversation, from_record, message_hash, to_record
 from palace_pipeline.purge.conversations import Raw, drop_raw, files_of, let_go
 from palace_pipeline.purge.proof import Probes
 from palace_pipeline.redaction.forgetting import without_forgotten
-from palace_pipeline.redaction.forgotten import Forgotten, forget, forms, masked
+from palace_pipeline.redaction.forgotten import Forgotten, forget, forms, masked, masked_name
 from palace_pipeline.settings import Settings
+from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key, Ledger, pack_index, unpack_index
 from palace_pipeline.store.vault import Vault
 
@@ -166,34 +168,39 @@ def _rename(
 
 
 def _mask_names(ledger: Ledger, known: Sequence[Forgotten], secret: bytes) -> None:
-    """Paths, places and counts that show the value. The path of a file that is still called so must stay: by it the
-    file is known."""
+    """Paths, places and counts that show the value. A file that is still called so is known by its masked name from now
+    on, as ingest will call it."""
 
     def clean(text: str) -> str:
         return masked(text, known, secret)
 
-    ledger.write("DELETE FROM shown_names")  # they are looked at again
+    def named(text: str) -> str:
+        return masked_name(text, known, secret)
 
-    for row in ledger.rows("SELECT path FROM files"):
-        path = str(row["path"])
-        if clean(path) != path and not Path(path).exists():
-            for table in _NAMED_BY_PATH:
-                ledger.write(f"UPDATE OR REPLACE {table} SET path = ? WHERE path = ?", (clean(path), path))
-    for table, column in (
-        *(("files", "root"), ("sightings", "path"), ("sightings", "member"), ("skips", "place")),
-        *(("unknown_names", "name"), ("stage_log", "counts"), ("elements", "skips"), ("elements", "unknown")),
+    ledger.write("DELETE FROM shown_names")  # they are looked at again
+    for row in ledger.rows("SELECT DISTINCT member FROM sightings"):
+        if clean(row["member"]) != row["member"]:  # rows of the lake say where they were read
+            ledger.write(
+                "UPDATE conversations SET normalized_in = NULL WHERE (provider, conversation_id) IN "
+                "(SELECT provider, conversation_id FROM sightings WHERE member = ?)",
+                (row["member"],),
+            )
+    for table, column, new_for in (
+        *((table, "path", named) for table in (*_NAMED_BY_PATH, "sightings")),
+        *(("members", "member", named), ("file_elements", "member", named), ("files", "root", named)),
+        *(("skips", "place", named), ("sightings", "member", clean), ("elements", "skips", named)),
+        *(("unknown_names", "name", clean), ("stage_log", "counts", clean), ("elements", "unknown", clean)),
     ):
         for row in ledger.rows(f"SELECT DISTINCT {column} AS text FROM {table}"):
             text = row["text"].decode() if isinstance(row["text"], bytes) else str(row["text"])
-            if column == "root" and Path(text).exists():
-                continue
-            if (new := clean(text)) != text:
+            if (new := new_for(text)) != text:
                 value = new.encode() if isinstance(row["text"], bytes) else new
-                ledger.write(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (value, row["text"]))
-    for row in ledger.rows("SELECT path, member FROM members UNION SELECT path, member FROM file_elements"):
-        if not Path(row["path"]).exists() and (member := clean(row["member"])) != row["member"]:
-            for table in ("members", "file_elements"):
-                ledger.write(
-                    f"UPDATE OR REPLACE {table} SET member = ? WHERE path = ? AND member = ?",
-                    (member, row["path"], row["member"]),
-                )
+                ledger.write(f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {column} = ?", (value, row["text"]))
+
+
+def called_so(home: Home, ledger: Ledger, shown: Sequence[str]) -> list[str]:
+    """The user's own files that are there and whose path shows the value: they keep their names."""
+    probes = Probes(shown)
+    paths = {str(row["path"]) for row in ledger.rows("SELECT path FROM files")}
+    paths |= {found.path for found in scan(home.settings.folders, home.path) if isinstance(found, Seen)}
+    return sorted(path for path in paths if probes.in_text(path) and Path(path).exists())

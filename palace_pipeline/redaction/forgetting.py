@@ -22,6 +22,11 @@ def tombstone(provider: str, conversation_id: str, key: bytes) -> bytes:
     return hmac.digest(key, named, hashlib.sha256)[:16]
 
 
+def part_mark(name: str, key: bytes) -> bytes:
+    """What a part of a purged conversation is known by: an id that stands in it, under the archive's key."""
+    return hmac.digest(key, b"part:" + name.encode("utf-8", "surrogatepass"), hashlib.sha256)[:16]
+
+
 def without_forgotten(conversation: Conversation, values: Sequence[Forgotten], key: bytes) -> Conversation:
     """The conversation with a mask for every purged value, in its texts and in ids of conversations. Ids of messages stay."""
     texts = dict(conversation_fields(conversation))

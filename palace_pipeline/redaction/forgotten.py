@@ -94,6 +94,29 @@ def masked(text: str, values: Iterable[Forgotten], key: bytes, mask: str = MASK)
     return "".join([*parts, text[at:]]) if parts else text
 
 
+def masked_name(text: str, values: Iterable[Forgotten], key: bytes) -> str:
+    """The same for the name of a file: `[REDACTED:purged:3fa9c1]`, with a keyed hash of what stood there.
+
+    So two names stay two, and a name that shows two values becomes the same whichever was purged first.
+    """
+    parts: list[str] = []
+    at = end = 0
+    for start, stop in [*sorted(find(text, values, key)), (len(text), len(text))]:
+        if end > at and start >= end:
+            said = text[at:end].encode("utf-8", "surrogatepass")
+            parts.append(f"{MASK[:-1]}:{hmac.digest(key, b'name:' + said, hashlib.sha256).hex()[:6]}]")
+            at = end
+        if start >= end:
+            parts.append(text[at:start])
+            at = start
+        end = max(end, stop)
+    return "".join(parts)
+
+
+HASHED = re.compile(re.escape(MASK[:-1]) + r":[0-9a-f]{6}\]")
+"""What `masked_name` writes: people are shown `MASK` in its place."""
+
+
 def forms(value: str) -> list[str]:
     """A value and the ways in which data writes it: escaped for JSON, in a URL, in base64 (its inner characters).
 

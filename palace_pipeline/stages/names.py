@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from palace_pipeline.redaction.forgotten import HASHED, MASK
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.recipes import redaction_of
 from palace_pipeline.store.home import Home
@@ -30,7 +31,7 @@ class ShownNames:
         known = {row["name"]: row["shown"] or row["name"] for row in rows}
         if new := wanted - known.keys():
             known |= self._redacted(new)
-        return {name: known.get(name, name) for name in names}
+        return {name: HASHED.sub(MASK, known.get(name, name)) for name in names}
 
     def _redacted(self, names: Collection[str]) -> dict[str, str]:
         settings, forgotten = self._home.settings.redaction, self._ledger.forgotten()

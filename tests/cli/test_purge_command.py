@@ -91,5 +91,26 @@ def test_the_same_command_finishes_a_purge_that_was_killed(
         assert archive("purge", "chat-one", "--vault", "--yes").code == 1
     result = archive("purge", "chat-one", "--vault", "--yes")
     assert result.code == 0
-    assert "Finished" in result.err
-    assert archive("purge", "chat-one", "--vault", "--yes").code == 2
+    assert "chatgpt:chat-one was purged before; looks again for what is left of it." in result.err
+    assert "STILL FOUND" not in result.out
+    assert archive("purge", "chat-one", "--vault", "--yes").code == 0
+    assert archive("purge", "chat-on", "--vault", "--yes").code == 2
+
+
+def test_an_export_that_is_called_like_the_value_is_said_to_stay_so(
+    archive: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = export(tmp_path / "in/Old Harbour.json", chat("chat-three", "about boats", "yes"))
+    (tmp_path / "in/Old Harbour.txt.json").write_text("{")
+    assert archive("ingest", str(tmp_path / "in")).code == 1
+    monkeypatch.setattr("sys.stdin", Piped(b"Old Harbour\n"))
+    result = archive("purge", "--value-from-stdin", "--vault", "--yes")
+    assert result.code == 0, result.err
+    assert f"still called so: a file in {tmp_path}/in." in result.out
+    assert "Old Harbour" not in result.out + result.err
+    again = archive("ingest", str(tmp_path / "in"), "--json")
+    assert again.json["files"] == {"found": 3, "new": 0, "updated": 0, "unchanged": 2, "skipped": 1}
+    export(file, chat("chat-three", "about boats", "yes", "and oars"))
+    assert archive("ingest", str(file)).code == 0
+    for path in (tmp_path / "home").rglob("*"):
+        assert not path.is_file() or b"Old Harbour" not in path.read_bytes(), path.name
