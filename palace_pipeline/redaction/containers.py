@@ -182,12 +182,15 @@ _COOKIE = re.compile(
 )
 _PAIR = re.compile(rb"([A-Za-z0-9_.\-]{1,64})=([^;\s,]{8,4096})")
 _LOGIN = re.compile(
-    rb"(?:-u|--user|--proxy-user|--creds|https? -a)[ =]?\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})",
+    rb"(?:-[a-z]{0,6}u|--user|--proxy-user|--creds|https? -a)[ =]?"
+    rb"\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})",
     re.I,
 )
 _SHORT_FLAG = re.compile(
-    rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,120}? (?:-p|-P|-a|-w)[ =]?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})", re.I
+    rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,120}? (?:-p|-P|-a|-w|/p:)[ =]?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})", re.I
 )
+_SNMP = re.compile(rb" -[AX] ?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{7,63})")
+_RESPONSE = re.compile(rb"(?:response|signature)=\\{0,2}\"?([0-9a-f]{32,128})", re.I)
 _PASSWORD_FILE = re.compile(rb":\d{4}:(?:[\w.-]{1,63}|\*):([\w.-]{1,63}):([^\s\"'`\\\x80]{4,128})")
 _LAST_WORD = re.compile(
     rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,160}[ \t][\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{5,128})[\"']?[ \t]*(?=\r?\n|\Z|[|;&`])",
@@ -228,8 +231,14 @@ _COMMANDS = (
     b"7z ",
     b"unzip ",
     b"psexec",
+    b"xfreerdp",
+    b"wfreerdp",
+    b"rdesktop",
 )
+_SNMPS = (b"snmpwalk", b"snmpget", b"snmpset", b"snmptrap", b"snmpbulk")
+_SIGNED = (b"digest username", b"aws4-hmac-sha256 cred")
 _LAST = (
+    b"net use",
     b"htpasswd -",
     b"mc alias set",
     b"mc config host add",
@@ -240,10 +249,16 @@ _LAST = (
 )
 _PAIRS = (b"auth=", b"auth(", b"getconnection(", b"credential(", b"credentials(", b".login(", b".connect(")
 _ECHOED = (b"echo ", b"printf ")  # fmt: skip
-_LOGINS = (b"-u ", b'-u"', b"-u'", b"--user", b"--proxy-user", b"--creds", b"http -a ", b"https -a ")
+_SHORT_LOGINS = tuple(
+    b"-" + more + b"u" + sign
+    for more in (b"", *b"s k i v l n ss sk ks sl fs fss fssl ssl".split())
+    for sign in (b" ", b'"', b"'")
+)
+_LOGINS = (*_SHORT_LOGINS, b"--user", b"--proxy-user", b"--creds", b"http -a ", b"https -a ")
 _MANIFESTS = (b"kind: secret", b'kind: "secret', b'"kind":"secret', b'"kind": "secret')
 WORDS_OF_INTEREST = (
-    b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS, *_LAST, *_PAIRS, *_ECHOED, b"jdbc:oracle:",
+    b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS, *_LAST, *_PAIRS, *_ECHOED, *_SNMPS, *_SIGNED,
+    b"jdbc:oracle:",
     b":5432:", b":6432:", b":5433:", b"requirepass", b"masterauth", b"auth-pass", b"convertto-securestring",
 )  # fmt: skip
 """What `spoken_secrets` wants to be called with: where these words stand in the lower-cased text."""
@@ -270,6 +285,8 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
             if at >= manifest:
                 manifest = at + MANIFEST
                 yield from _manifest(data, at)
+        elif word in _SNMPS or word in _SIGNED:
+            yield from _several(data, at, word)
         elif word in _LAST or word in _PAIRS or word in _ECHOED or word == b"jdbc:oracle:":
             yield from _told(data, at, word)
         elif at >= done:  # a command line: looked at once, up to its end
@@ -278,6 +295,17 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
                 found = pattern.match(data, at, at + 400)
                 if found and _option(_ascii(found[1])):
                     yield Held(found.start(1), found.end(1), "password", "password-option")
+
+
+def _several(data: bytes, at: int, word: bytes) -> Iterator[Held]:
+    """The passwords of an SNMP command; the answer in a signed header."""
+    stop = data.find(b"\n", at, at + 600)
+    end = stop if stop >= 0 else min(len(data), at + 600)
+    for found in (_SNMP if word in _SNMPS else _RESPONSE).finditer(data, at, end):
+        if word in _SIGNED:
+            yield Held(found.start(1), found.end(1), "url-signature", "signed-header")
+        elif _option(_ascii(found[1])):
+            yield Held(found.start(1), found.end(1), "password", "password-option")
 
 
 def _told(data: bytes, at: int, word: bytes) -> Iterator[Held]:
@@ -291,7 +319,7 @@ def _told(data: bytes, at: int, word: bytes) -> Iterator[Held]:
         return
     value = _ascii(found[found.lastindex or 0])
     user = _ascii(found[1]) if found.lastindex == 2 else ""
-    if weak_pair(user, value) or value.startswith(("http", "/")):
+    if weak_pair(user, value) or value.startswith(("http", "/")) or "\\" in value:
         return
     if (
         password_shaped(value)

@@ -42,7 +42,7 @@ class Assigned:
 
 _STEMS = (
     rb"key|token|secret|passw|passphrase|passcode|pwd|credential|auth|bearer|cookie|session|[_\-.]dsn|psk|mnemonic|"
-    rb"(?:seed|recovery)[ _-]?phrase|[_\-. \"'>]pass|[_\-. \"'>]pw|[_\-. \"']pat|license|licence|_sas|webhook|salt|"
+    rb"(?:seed|recovery)[ _-]?phrase|[_\-. \"'>/]pass|[_\-. \"'>]pw|[_\-. \"']pat|[_\-.]sk|license|licence|_sas|webhook|salt|"
     rb"(?:root|bind|store|key|db|admin|become|smtp|user|trust|wifi)(?:pass|pw)|[\n\t,;{(]pass|"
     rb"identified +(?:with [a-z_0-9]{3,40} +)?by|contrase(?:n|\x80)a|"
     rb"passwort|kennwort|mot ?de ?passe|senha|wachtwoord|parola|clave|mdp|"
@@ -104,7 +104,7 @@ def strength_of(name: str, phrase: str = "") -> Strength | None:
     ):
         return None
     before = words[place - 1] if place else ""
-    if before in _NOT_BEFORE:
+    if before in _NOT_BEFORE and not (before == "hash" and words[place] == "secret"):
         return None
     return found
 
@@ -170,7 +170,7 @@ def assigned(data: bytes) -> Iterator[Assigned]:
     for spans in _ASSIGN.spans(data, resume=1):
         name_start, name_end = spans[1]
         operator = next(i for i in range(_SIGN, _BREAK + 1) if spans[i][0] >= 0)
-        while data[name_start] in b"_-. \"'>\n\t,;{(":
+        while data[name_start] in b"_-. \"'>/\n\t,;{(":
             name_start += 1
         before = _NAME_BACKWARDS.match(data[max(0, name_start - 48) : name_start][::-1])
         left = name_start - (before.end() if before else 0)
@@ -265,7 +265,7 @@ def _value(
         return None
     if not quoted and _CODE_IN.search(value):
         return None
-    if name.lower() == "pass" and sign in (b":", b"") and not password_shaped(value):
+    if name.lower() == "pass" and sign in (b":", b"") and not password_shaped(value) and data[left - 1 : left] != b"/":
         return None  # the result of a test
     if operator == _SPACE and not _spaced_ok(data, left, name, value, strength, quoted):
         return None
@@ -338,7 +338,8 @@ def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength
         rb"\b(?:login|machine|user|host)\s+\S+\s*\Z", data[max(0, left - 80) : left]
     ):
         return True
-    return looks_random(value, 16)
+    columns = strength == "strong" and is_uuid(value) and data[left + len(name) : left + len(name) + 2] == b"  "
+    return columns or looks_random(value, 16)
 
 
 def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Assigned | None:

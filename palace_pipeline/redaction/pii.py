@@ -294,7 +294,7 @@ _VERSION_BEFORE = re.compile(
 )
 _VERSION_NEAR = re.compile(
     rb"version|upgrad|updat|downgrad|section|\brfc|releas|\bspec|chapter|\bbump|\broll|\bv8\b|openssl|\bnpm\b|driver|"
-    rb"firmware|patch|\bdll\b|assembly|nuget|setup",
+    rb"firmware|patch|\bdll\b|assembly|nuget|setup|package|install",
     re.I,
 )
 

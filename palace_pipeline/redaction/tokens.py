@@ -17,17 +17,29 @@ _ID_WORDS = WORDS["id_prefix"]
 _TOKEN_WORDS = WORDS["token_prefix"]
 _PUBLIC_WORDS = WORDS["public_prefix"]
 _PREFIXED = re.compile(
-    rb"(?=[A-Za-z0-9_\-]*[A-Za-z_\-])(?P<prefix>(?:[a-z][a-z0-9]{0,15}|[A-Z][A-Z0-9]{1,11})(?:[_-][A-Za-z0-9]{1,9}){0,3})"
+    rb"(?=[A-Za-z0-9_\-]*[A-Za-z_\-])(?P<prefix>(?:[A-Z]?[a-z][a-z0-9]{0,15}|[A-Z][A-Z0-9]{1,11})(?:[_-][A-Za-z0-9]{1,9}){0,3})"
     rb"(?P<joint>[_-])(?P<body>[A-Za-z0-9_\-+/]{20,4096})"
 )
 _PLAIN = re.compile(rb"(?:[A-Za-z]+|\d+)?(?:[_\-/+]+(?:[A-Za-z]+|\d+)?)*\Z")
 """Words and numbers with signs between them: nothing that a generator makes."""
 _ID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z|[0-9a-f]+\Z|[0-9A-F]+\Z")
+_KEY_ID = re.compile(
+    rb"(?<![0-9A-Za-z/@-])(?:[0-9a-f]{24}|[0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}):\Z",
+    re.I,
+)
+"""The id of a key before its secret: `id:secret`, both in hex."""
 _DIGEST_SIZES = (32, 40, 48, 64)
 _BASE64_REST = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
+_NEXT_PART = re.compile(rb"\.([A-Za-z0-9_\-]{12,512})")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
+_VERSION = re.compile(r"v\d{1,2}")
+_ULID = re.compile("0[0-9][0-9a-hjkmnp-tv-z]{24}", re.I)
+"""An id that begins with its time."""
+_NAMES_SECRET = ("token", "secret", "apikey", "api", "privatekey", "accesskey")
 _VOWEL = re.compile("[aeiou]", re.I)
 _GLUED = re.compile(rb"[A-Z]{3,6}(?P<body>[0-9a-f]{24,100})(?![A-Za-z0-9])")
+_ACCOUNT = re.compile(r"[sb]\.|\d{8,20}[:|~]")
+"""What makes a shorter random run its secret: the number of an account, or the kind of a token."""
 _HEAD = re.compile(rb"(?:[A-Za-z0-9_\-*]{1,40}[.:|~/]){1,3}\Z")
 
 _SAID = Marks("said", "said_weakly", "said_otherwise")
@@ -54,7 +66,13 @@ def unknown_token(data: bytes, start: int, end: int, said: Said) -> Token | None
     if _PLAIN.match(data, start, end):
         return None
     if _ID.match(data, start, end):
-        return _claimed(data, start, end, said) if end - start in _DIGEST_SIZES else None
+        if end - start not in _DIGEST_SIZES:
+            return None
+        if data[start - 1 : start] == b":" and end - start in (32, 64):
+            pair = _KEY_ID.search(data, max(0, start - 66), start)
+            if pair is not None:
+                return Token(pair.start(), end, "compound-token", start - pair.start())
+        return _claimed(data, start, end, said)
     run = data[start:end]
     if not _could_be(run):
         return None
@@ -80,9 +98,13 @@ _UPPER = bytes(range(65, 91))
 
 
 def _could_be(run: bytes) -> bool:
-    """A cheap look: digits and letters are mixed, and it is no path."""
-    digits = len(run) - len(run.translate(None, _DIGITS))
-    return 2 <= digits < len(run) and run.count(b"/") <= 3 + len(run) // 24
+    """A cheap look: digits and letters are mixed (or capitals and small letters, behind a prefix), and it is no path."""
+    size = len(run)
+    digits = size - len(run.translate(None, _DIGITS))
+    if digits < 2:
+        upper = size - len(run.translate(None, _UPPER)) if b"_" in run or b"-" in run else 0
+        return 4 < upper < size - 8 and b"/" not in run
+    return digits < size and run.count(b"/") <= 3 + size // 24
 
 
 def _after_scheme(data: bytes, start: int) -> bool:
@@ -97,13 +119,14 @@ def mixed(text: str) -> bool:
     upper = size - len(data.translate(None, _UPPER))
     lower = size - len(data.translate(None, _LOWER))
     least = max(3, size // 8)
-    return digits >= max(2, size // 20) and upper >= least and lower >= least and looks_random(text, 16)
+    enough = digits >= max(2, size // 20) or (size >= 22 and pair_share(text) < 0.45)
+    return enough and upper >= least and lower >= least and looks_random(text, 16)
 
 
 def _words(prefix: str) -> list[str]:
     found: list[str] = []
     for part in _NO_WORD.split(prefix.lower()):
-        if part and not part.isdigit():
+        if part and not part.isdigit() and not _VERSION.fullmatch(part):
             found.append(part)
             found.append(part.rstrip("0123456789"))
     return found
@@ -124,9 +147,10 @@ def _prefixed(data: bytes, start: int, found: re.Match[bytes], said: Said) -> To
             return None
         prefix, body = run[: cut - 1], run[cut:]
         words = _words(prefix)
-        if not words or any(w in _ID_WORDS or w in _PUBLIC_WORDS for w in words):
+        named = bool(words) and (words[-1].endswith(_NAMES_SECRET) or words[-1] in ("sk", "pat"))
+        if not words or any(w in _PUBLIC_WORDS or (w in _ID_WORDS and not named) for w in words):
             return None
-        marked = any(w in _TOKEN_WORDS for w in words)
+        marked = any(w in _TOKEN_WORDS or w.endswith(_NAMES_SECRET) for w in words)
         if _fits(said, start, start + len(run), prefix, run[cut - 1], body, marked):
             break
     if is_placeholder(body):
@@ -135,7 +159,15 @@ def _prefixed(data: bytes, start: int, found: re.Match[bytes], said: Said) -> To
     if run[cut - 1] == "_" and stop < len(data) and data[stop] in b"+/=":
         rest = _BASE64_REST.match(data, stop)
         stop = rest.end() if rest else stop
+    part = _NEXT_PART.match(data, stop)
+    while part is not None and _random_part(part[1].decode()):
+        stop = part.end()
+        part = _NEXT_PART.match(data, stop)
     return Token(start, stop, "prefixed-token", cut)
+
+
+def _random_part(text: str) -> bool:
+    return looks_random(text, 12) or (len(text) >= 16 and word_share(text) < 0.3 and pair_share(text) < 0.45)
 
 
 def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, marked: bool) -> bool:
@@ -144,9 +176,11 @@ def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, 
     if word_share(body) > 0.25 or len(plain) < 0.85 * size or (joint == "-" and ("+" in body or "/" in body)):
         return False
     if is_uuid(body):
-        return joint == "_" and (marked or _odd(prefix))
-    if plain != body and len(prefix) < 3 and not marked:
-        return False  # the middle of a base64 run has a `-` or `_` now and then
+        return (joint == "_" and (marked or _odd(prefix))) or (marked and prefix.lower().endswith(_NAMES_SECRET))
+    if plain != body and len(prefix) < 3 and not marked and ("_" in body or "-" in body):
+        return False  # base64 has a `-` or `_` now and then
+    if not marked and _ULID.fullmatch(body):
+        return False
     if (
         is_hex(body)
         or (plain == plain.lower() and looks_random(plain, 16))
@@ -154,18 +188,22 @@ def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, 
     ):
         if marked:
             return size >= 20
-        return size >= 24 and plain == body and ((_odd(prefix) and size >= 26) or said.credential(start, end))
+        if size < 24 or (plain != body and not all(map(is_hex, body.split("_")))):
+            return False
+        if _odd(prefix):
+            return size >= 26 or said.credential(start, end)
+        return (joint == "_" and size >= 32 and len(prefix) <= 8 and not said.file(end)) or said.credential(start, end)
     if not mixed(plain):
         return False
     if marked:
         return size >= 20
-    return size >= 28 or said.credential(start, end)
+    return size >= (22 if joint == "_" else 24) or said.credential(start, end)
 
 
 def _composite(data: bytes, start: int, end: int, said: Said) -> Token | None:
     """`name.random`, `id:random`: several parts, the last of them long and random. The whole is masked."""
     body = data[start:end].rstrip(b"=")
-    if len(body) < 40:
+    if len(body) < 24:
         return None
     plain = body.decode()
     if not (mixed(plain.replace("/", "").replace("+", "")) or (is_hex(plain) and said.credential(start, end))):
@@ -175,6 +213,10 @@ def _composite(data: bytes, start: int, end: int, said: Said) -> Token | None:
     if head is None or (head.start() and data[head.start() - 1] in b"/.:\\@%"):
         return None
     front = head[0].decode("latin-1")
+    if len(body) < 40 and not (
+        _ACCOUNT.fullmatch(front) or any(mixed(part) for part in re.split("[.:|~/]", front) if len(part) >= 16)
+    ):
+        return None
     words = _words(front)
     if any(w in _ID_WORDS or w in _PUBLIC_WORDS for w in words) or front.lower().startswith(
         ("http", "file", "h1:", "data:")
@@ -208,6 +250,10 @@ class Said:
         if not self._marks:
             return []
         return self._marks[bisect_left(self._places, low) : bisect_left(self._places, high)]
+
+    def file(self, end: int) -> bool:
+        """Does the name of a file end here (its extension follows)?"""
+        return self._data[end : end + 1] == b"." and self._data[end + 1 : end + 2].isalpha()
 
     def otherwise(self, low: int, high: int) -> bool:
         """Is something other than a credential spoken of between these places?"""

@@ -24,7 +24,7 @@ _PLACEHOLDER_WORDS = WORDS["placeholder"]
 WEAK_PASSWORDS = WORDS["weak_password"]
 _CODE_WORDS = WORDS["code"]
 _EXAMPLES = _CODE_WORDS | _PLACEHOLDER_WORDS | WEAK_PASSWORDS | WORDS["name_password"] | WORDS["name_strong"]
-_MASKED = re.compile(r"(.)\1{3,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
+_MASKED = re.compile(r"([xX0?_#-])\1{3,}|(.)\2{5,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
 _LONG_RUN = re.compile(r"(.)\1{5,}|\.{3}|…|\*{4}|•{3}", re.S)
 _CODE_START = re.compile(
     r"\$[A-Za-z_]\w*(?:$|[/.:\[>-])|\$[{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|"
@@ -168,9 +168,12 @@ def is_code(value: str) -> bool:
 
 
 _ODD_CASE = re.compile("[a-z][A-Z]{2,}[a-z]")
+_KIND_TURN = re.compile("(?<=[a-z])[A-Z0-9]|(?<=[0-9])[A-Za-z]|(?<=[A-Z])[0-9]|(?<=[A-Z]{2})[a-z]")
 
 
 def _is_name(identifier: str) -> bool:
+    if len(identifier) >= 16 and len(_KIND_TURN.findall(identifier)) >= 0.3 * len(identifier):
+        return False  # no one names things so
     if _ODD_CASE.search(identifier) and word_share(identifier) < 0.34:
         return False
     if word_share(identifier) > 0.5:
@@ -190,6 +193,15 @@ def is_reference(value: str) -> bool:
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
+_CACHE_KEY = re.compile(r"(?:[A-Za-z][\w.]*[-_:/])+(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})")
+_SIGN = re.compile(r"[^\w\s]")
+
+
+def _dense(value: str) -> bool:
+    """Letters, digits and many different signs without a word: a generator's, and no expression."""
+    return len(value) >= 32 and len(set(_SIGN.findall(value))) >= 5 and word_share(value) < 0.2 and entropy(value) >= 4
+
+
 def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
     """Verdict on the value of a `key`, `token` or `secret` name. `strong`: the name can hardly mean anything else."""
     if len(value) < (8 if strong else 16) or is_placeholder(value) or is_reference(value):
@@ -200,7 +212,9 @@ def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
         return False
     if _DOTTED.fullmatch(value) and word_share(value) > 0.25:
         return False
-    if quoted and re.search(r"[(){}\[\]].*[,:;=(){}]", value):
+    if quoted and re.search(r"[(){}\[\]].*[,:;=(){}]", value) and not _dense(value):
+        return False
+    if not strong and _CACHE_KEY.fullmatch(value):
         return False
     if is_uuid(value):
         return strong
@@ -216,6 +230,10 @@ def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
     if len(value) >= 24 and mixed and entropy(value) >= 3.8 and not is_code(value):
         return True
     return mixed and len(value) >= 10 and not re.search(r"[()\[\]{}<>]", value)
+
+
+_APP_PASSWORD = re.compile("[a-z]{4}(?: [a-z]{4}){3}")
+"""Four groups of four letters, as mail providers make them for programs."""
 
 
 def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
@@ -235,7 +253,8 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     digit = any(c.isdigit() for c in value)
     symbol = any(not c.isalnum() and c not in "_-. /:," for c in value)
     if " " in value:
-        return quoted and digit and symbol and size <= 64
+        made = _APP_PASSWORD.fullmatch(value) is not None and pair_share(value.replace(" ", "")) < 0.6
+        return quoted and ((digit and symbol and size <= 64) or made)
     letters = any(c.isalpha() for c in value)
     if prose:
         return (digit and letters) or (symbol and (digit or letters) and value[-1:] not in "?!") or looks_random(value)
@@ -244,7 +263,10 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     if digit:
         return quoted and size >= 6 and not re.fullmatch(r"[\d.,:/-]+[./:-][\d.,:/-]*", value)
     if symbol:
-        return letters and not re.fullmatch(r"[\W_]*[A-Za-z]+[\W_]{0,2}", value)
+        word = re.fullmatch(r"[\W_]*([A-Za-z]+)[\W_]{0,2}", value)
+        return letters and (
+            word is None or (len(word[1]) >= 8 and word_share(value) < 0.3 and pair_share(word[1]) < 0.5)
+        )
     if size < 8 or not letters:
         return False
     humps = len(re.findall(r"[a-z][A-Z]", value))
