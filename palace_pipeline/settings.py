@@ -179,6 +179,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "PALACE_START": settings.start.isoformat(),
         "DAGSTER_HOME": str(settings.home / "dagster"),
         "DAGSTER_DISABLE_TELEMETRY": "1",
+        "DAGSTER_EVENT_BATCH_SIZE": "2000",  # events of a range are written together (`event_log`)
         "ANONYMIZED_TELEMETRY": "False",
     }
 

@@ -41,8 +41,33 @@ run_monitoring:
   free_slots_after_run_end_seconds: 60
 sensors:
   use_threads: false
+storage:
+  custom:
+    module: palace_pipeline.event_log
+    class: HomeStorage
+    config:
+      base_dir:
+        env: DAGSTER_HOME
 """
 _OLD_DAGSTER_YAML = (
+    """\
+# Written by Palace. One writer at a time, nothing sent anywhere.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+concurrency:
+  runs:
+    max_concurrent_runs: 1
+  pools:
+    granularity: run
+    default_limit: 1
+run_monitoring:
+  enabled: true
+  free_slots_after_run_end_seconds: 60
+sensors:
+  use_threads: false
+""",
     """\
 # Written by Palace. One writer at a time, nothing sent anywhere.
 telemetry:

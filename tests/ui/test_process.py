@@ -58,7 +58,7 @@ def status_in(home: Path, run_id: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        env=environment(),
+        env={**environment(), "DAGSTER_HOME": str(home / "dagster")},
     )
     return done.stdout.strip()
 

@@ -1,0 +1,155 @@
+"""Dagster's own databases, written at the pace of a machine: the same files in the same form as Dagster's SQLite storage.
+
+Dagster opens a database anew for each event, compiles its statements again, waits for the disk, and does all of it twice
+(in the run's own file and in the index of all runs): 30 ms of CPU for each of the two events that an asset has on a day.
+Here a file stays open, events of a range are written in one transaction, and nobody waits for the disk, since the event
+log is no part of the archive: after a power cut its last events may be missing, and the next run goes by the ledger.
+
+`dagster.yaml` names `HomeStorage`. A Dagster without Palace can be given the same folder as `storage: sqlite`.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as db
+from dagster import _check as check
+from dagster._core.events import ASSET_CHECK_EVENTS, ASSET_EVENTS
+from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._serdes import ConfigurableClassData
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import StaticPool
+
+_OPEN_RUNS = 4
+"""Files of runs that stay open, beside the index: the webserver looks at many runs one after another."""
+
+
+class _OpenFiles:
+    """Engines of the files in use, each with one connection; the index stays, of runs the last few."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.engines: OrderedDict[str, Engine] = OrderedDict()
+
+    def of(self, shard: str, address: str) -> Engine:
+        if self.owner != os.getpid():  # a fork must not share SQLite's connections, nor close its parent's
+            self.owner, self.engines = os.getpid(), OrderedDict()
+        if shard not in self.engines:
+            self.engines[shard] = _engine(address)
+            runs = [name for name in self.engines if name != INDEX_SHARD_NAME]
+            for name in runs[:-_OPEN_RUNS]:
+                self.engines.pop(name).dispose()
+        self.engines.move_to_end(shard)
+        return self.engines[shard]
+
+    def close(self) -> None:
+        while self.engines:
+            self.engines.popitem()[1].dispose()
+
+
+class QuickEventLog(SqliteEventLogStorage):
+    """Dagster's event log in SQLite files that stay open, several events at a time."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._open = _OpenFiles()
+        weakref.finalize(self, self._open.close)
+        super().__init__(base_dir, inst_data)
+
+    @contextmanager
+    def _connect(self, shard: str) -> Generator[Connection]:
+        with self._db_lock:
+            engine = self._open.of(shard, self.conn_string_for_shard(shard))
+            if shard not in self._initialized_dbs:
+                self._initdb(engine)
+                self._initialized_dbs.add(shard)
+            with engine.connect() as connection, connection.begin():
+                yield connection
+
+    @cached_property
+    def _tables(self) -> frozenset[str]:
+        with self.index_connection() as connection:
+            return frozenset(db.inspect(connection).get_table_names())
+
+    def has_table(self, table_name: str) -> bool:
+        return table_name in self._tables
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """Store events of one run, in order, as `store_event` would one by one; for the kinds that Dagster batches.
+
+        What the index says of an asset as a whole (its last materialisation) is written once, from its last events.
+        """
+        rows = [self._event_to_row(event) for event in events]
+        for run_id in dict.fromkeys(event.run_id for event in events):
+            with self.run_connection(run_id) as connection:
+                _insert(connection, [row for row in rows if row["run_id"] == run_id])
+        known = [(event, row) for event, row in zip(events, rows, strict=True) if event.dagster_event_type in _INDEXED]
+        if not known:
+            return
+        with self.index_transaction() as connection:
+            ids = _insert(connection, [row for _, row in known])
+            of_assets = [
+                (event, number)
+                for (event, _), number in zip(known, ids, strict=True)
+                if event.dagster_event_type in ASSET_EVENTS
+            ]
+            tagged = [pair for pair in of_assets if self._tags_for_asset_event(pair[0])]
+            self._store_asset_event_tags(connection, [event for event, _ in tagged], [number for _, number in tagged])
+            last = {(_asset(event), event.dagster_event_type): (event, number) for event, number in of_assets}
+            for event, number in sorted(last.values(), key=lambda pair: pair[1]):
+                self._store_asset_event(connection, event, number)
+        for (event, _), number in zip(known, ids, strict=True):
+            if event.dagster_event_type in ASSET_CHECK_EVENTS:
+                self.store_asset_check_event(event, number)
+
+    def dispose(self) -> None:
+        self._open.close()
+        super().dispose()
+
+
+_INDEXED = ASSET_EVENTS | ASSET_CHECK_EVENTS
+
+
+def _asset(event: EventLogEntry) -> str:
+    return check.not_none(check.not_none(event.dagster_event).asset_key).to_string()
+
+
+def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Add rows to the table of events; returns their ids. Nobody else can write in between."""
+    connection.execute(SqlEventLogStorageTable.insert(), list(rows))
+    last = connection.execute(db.select(db.func.max(SqlEventLogStorageTable.c.id))).scalar_one()
+    return list(range(last - len(rows) + 1, last + 1))
+
+
+def _engine(address: str) -> Engine:
+    engine = db.create_engine(
+        address,
+        poolclass=StaticPool,
+        connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+    )
+
+    with engine.connect() as connection:  # the only one that this engine ever makes
+        connection.exec_driver_sql("PRAGMA synchronous=NORMAL")
+    return engine
+
+
+class HomeStorage(DagsterSqliteStorage):
+    """Dagster's storage in a folder (`base_dir`: DAGSTER_HOME), with the event log above."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(base_dir, inst_data)
+        self._event_log_storage = QuickEventLog(str(Path(base_dir, "history", "runs")))
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Any) -> HomeStorage:
+        return cls.from_local(inst_data=inst_data, **config_value)
