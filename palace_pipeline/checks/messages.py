@@ -50,11 +50,11 @@ def too_many(rows: pl.DataFrame, heads: pl.DataFrame, elsewhere: dict[Key, date]
 
     `elsewhere`: the day, as the ledger knows it, of conversations that have rows on these days and belong to others.
     """
-    counted = rows.group_by(PLACE).len("rows").join(heads.drop("day"), on=_KEY, how="left")
+    counted = rows.group_by(PLACE).len("rows").join(heads, on=_KEY, how="left", suffix="_own")
     out: list[Problem] = []
     for row in counted.sort(PLACE).iter_rows(named=True):
         key, day = (row["provider"], row["conversation_id"]), row["day"]
-        if key in elsewhere:
+        if key in elsewhere or (row["day_own"] is not None and row["day_own"] != day):
             out.append(Problem(f"{row['rows']:,} rows lie on a day that is not theirs", _RAW, day, key))
         elif row["messages"] is None:
             out.append(Problem(f"{row['rows']:,} rows of a conversation that the ledger does not know", _RAW, day, key))
@@ -88,7 +88,9 @@ def said_twice(rows: pl.DataFrame) -> list[Problem]:
     Sources that write whole minutes are left out: there it can be true.
     """
     exact = (pl.col("created_at").dt.second() != 0) | (pl.col("created_at").dt.microsecond() != 0)
-    said = rows.filter(VISIBLE & exact & (pl.col("text").str.strip_chars() != ""))
+    said = rows.unique([*_KEY, "message_id"], maintain_order=True).filter(
+        VISIBLE & exact & (pl.col("text").str.strip_chars() != "")
+    )
     same = ["created_at", "role", "speaker", "text"]
     again = said.filter(~pl.struct(*_KEY, *same).is_first_distinct())
     return [

@@ -106,7 +106,8 @@ def rows_wrong(table: str, rule: Rule, rows: pl.DataFrame) -> Iterator[Problem]:
         yield from _each(table, rows.filter(pl.col("first_seq") > pl.col("last_seq")), "it ends before it begins")
     for unique in rule.unique:
         again = rows.filter(~pl.struct(unique).is_first_distinct())
-        yield from _each(table, again, f"two rows have the same {' and '.join(n for n in unique if n not in _KEY)}")
+        own = [name for name in unique if name not in _KEY]
+        yield from _each(table, again, f"two rows have the same {' and '.join(own) or 'key'}")
 
 
 def _each(table: str, rows: pl.DataFrame, what: str) -> Iterator[Problem]:
@@ -116,7 +117,7 @@ def _each(table: str, rows: pl.DataFrame, what: str) -> Iterator[Problem]:
     for day, provider, conversation_id, count in rows.group_by("day", *_KEY, maintain_order=True).len().iter_rows():
         times = f" ({count:,} rows)" if count > 1 else ""
         key = (provider or "?", conversation_id or "?")
-        yield Problem(what.removesuffix(" the same ") + times, table, day, key)
+        yield Problem(what + times, table, day, key)
 
 
 def schema_check(asset: str, stage: str, tables: Iterable[str]) -> Check:
