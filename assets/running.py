@@ -1,5 +1,6 @@
 """From a Dagster step to a stage of the library and back: the job, the metadata, and errors without chat text."""
 
+import sqlite3
 import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -19,11 +20,12 @@ from palace_pipeline.settings import SettingsError, default_home
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.recipes import recipes_of
-from palace_pipeline.store.files import DISK_FULL, disk_is_full
-from palace_pipeline.store.home import Home, HomeTooNew
+from palace_pipeline.store.files import DISK_FULL, Told, disk_is_full
+from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import LakeDamaged, month_of
-from palace_pipeline.store.ledger import Ledger, LedgerTooNew
+from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.lock import HomeBusy
+from palace_pipeline.store.quiet import DAMAGED, is_damage
 
 # Dagster takes the annotation only without its type parameter when an asset also gives check results.
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ BATCH_TAG = "palace/batch"
 PLANNED_TAG = "palace/planned"
 """Set by the planner's runs, which do only what is stale. A run without it (a click in the UI) redoes its days."""
 
-TELLING_ERRORS = (SettingsError, HomeTooNew, HomeBusy, LakeDamaged, LedgerTooNew)
+TELLING_ERRORS = (SettingsError, Told, HomeBusy, LakeDamaged)
 """Errors whose own words are made for people and hold no content."""
 
 
@@ -85,6 +87,8 @@ def failure(error: Exception) -> dg.Failure:
         return dg.Failure(str(error), allow_retries=False)
     if disk_is_full(error, default_home()):
         return dg.Failure(DISK_FULL, allow_retries=False)
+    if isinstance(error, sqlite3.Error) and is_damage(error):
+        return dg.Failure(DAMAGED, allow_retries=False)
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
     return dg.Failure(
         f"{type(error).__name__} at {' < '.join(reversed(places))}. What was finished before is kept; the next run goes "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -179,6 +180,46 @@ def ui(
     raise typer.Exit(run_ui(port))
 
 
+@app.command(rich_help_panel="Archive")
+def rebuild(
+    source: Annotated[str, typer.Option("--from", help="lake: indexes and tables; vault: everything.")] = "lake",
+    json: Json = False,
+) -> None:
+    """Make derived stores from scratch, beside the old ones. After a kill run it again: it goes on.
+
+    palace rebuild --from vault
+    """
+    from palace_pipeline.cli.maintenance import run_rebuild
+
+    raise typer.Exit(run_rebuild(source, as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def backup(
+    target: Annotated[
+        Path | None, typer.Argument(help="File, or folder (default: the current one).", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write the archive to one file: what cannot be made again, and the lake. It holds the raw exports."""
+    from palace_pipeline.cli.maintenance import run_backup
+
+    raise typer.Exit(run_backup(target, as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def restore(
+    source: Annotated[Path, typer.Argument(help="A backup, or a folder with backups (the newest).")],
+    verify: Annotated[bool, typer.Option("--verify", help="Only look whether all of it is as it was.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Move an archive that is there out of the way.")] = False,
+    json: Json = False,
+) -> None:
+    """Make the home what a backup holds; all of it is compared with its manifest before anything is put in place."""
+    from palace_pipeline.cli.maintenance import run_restore
+
+    raise typer.Exit(run_restore(source, verify=verify, force=force, as_json=json))
+
+
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
@@ -266,7 +307,6 @@ _LATER = {
     "timeline": "How a topic developed, by conversation.",
     "day": "One day across all providers.",
     "thread": "One conversation around a message.",
-    "rebuild": "Derived stores from scratch.",
 }
 
 
@@ -342,9 +382,12 @@ def explain(error: Exception) -> tuple[int, str]:
         return USAGE, str(error)
     from palace_pipeline.cli.archive import TELLING
     from palace_pipeline.store.files import DISK_FULL, disk_is_full
+    from palace_pipeline.store.quiet import DAMAGED, is_damage
 
     if isinstance(error, TELLING):
         return 1, str(error)
+    if isinstance(error, sqlite3.Error) and is_damage(error):
+        return 1, DAMAGED
     if disk_is_full(error, default_home()):
         return 1, DISK_FULL
     if isinstance(error, OSError) and error.filename is not None:

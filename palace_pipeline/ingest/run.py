@@ -28,16 +28,17 @@ from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, KnownFiles, Purged
 from palace_pipeline.ingest.recipes import RECIPES, current_in
-from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, retire
+from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
 from palace_pipeline.stages.progress import report as report_progress
+from palace_pipeline.store import catalogue
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import RecordTooLarge, Vault
 
-__all__ = ["Ingested", "ingest"]
+__all__ = ["Ingested", "ingest", "read_again", "read_from_disk"]
 
 
 def needs_reading(ledger: Ledger, home: Home, found: Iterable[Seen | Missing]) -> bool:
@@ -111,6 +112,10 @@ class _Run:
         self._beside_hashes: dict[tuple[object, ...], str] = {}
         self.anything_read = False
         """True once the ledger knows more of a file than before."""
+        self.anew = False
+        """True where known elements are parsed, too: their records may be gone (`read_again`)."""
+        self.expected: set[str] | None = None
+        """Elements that a member in the vault must give; what differs was read together with a file that is not there."""
         self.today: date = datetime.now(UTC).date()
         self.now = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -270,7 +275,7 @@ class _Run:
             name = short_hash(reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), *beside, length=40)
             if isinstance(member, VaultMember) and element.raw == NOTHING_KEPT:
                 report.skip(REMOVED, element.place, expected=True, unit="conversation")
-            elif not self._link(file, member, element.index, name, report):
+            elif not self._link(file, member, element.index, name, report) and self._as_it_was(name):
                 own = Report(report.path)
                 found = read_one(element, member, reader, own)
                 keeps = self.vault is not None and self.purged.keeps(element.raw, {one.key for one in found})
@@ -294,14 +299,19 @@ class _Run:
         beside = [found] if (found := self._beside(member, file.place)) else []
         recipe = self._recipe(reader, file.place)
         name = short_hash(reader.format, recipe, member.path, kept.sha256, *beside, length=40)
-        if not self._link(file, member, 0, name, report):
+        if not self._link(file, member, 0, name, report) and self._as_it_was(name):
             own = Report(report.path)
             bounded = Bounded(member, kept.size)
             self._store(file, member, 0, name, reader, [], read_member(bounded, reader, head, own), own, sha256)
             report.take(own)
 
+    def _as_it_was(self, element: str) -> bool:
+        return self.expected is None or element in self.expected
+
     def _link(self, file: File, member: Member, position: int, element: str, report: Report) -> bool:
         """True if the element is known: it is noted as part of the file, and nothing is parsed."""
+        if self.anew:
+            return False
         row = self.ledger.one("SELECT skips, unknown FROM elements WHERE element = ?", (element,))
         if row is None:
             return False
@@ -350,6 +360,8 @@ class _Run:
                 reason = "conversation of more than a gigabyte (compressed): too large to be kept"
                 report.skip(reason, expected=False, unit="conversation")
                 continue
+            if self.anew and self.vault is not None:
+                put_record_back(self.ledger, self.vault, conversation, news.record)
             self.ledger.write(
                 "INSERT OR IGNORE INTO element_records VALUES (?, ?, ?, ?)", (element, *conversation.key, news.record)
             )
@@ -411,6 +423,7 @@ class _Run:
         self.anything_read = True
         if self.vault is None:
             return
+        catalogue.note_file(self.ledger, self.vault, seen.path)
         if outcome.status == "quarantined":
             quarantine(self.ledger, self.home, seen.path, sha256, outcome.bad, self.now)
         else:
@@ -421,16 +434,33 @@ class _Run:
     def _again_from_vault(self, looked_at: set[str], known: dict[str, Any], kept: Vault) -> None:
         """Files that are no longer where they were, and whose reader has changed since: read from the vault."""
         for path, row in known.items():
-            if path in looked_at or self._is_current(row) or Path(path).exists():
-                continue
-            members: list[VaultMember] = vault_members(self.ledger, kept, path)
-            file = File(path, members[0].path.split("!/")[0] if members else path, self.purged.told, path)
-            with self.ledger.transaction():
-                self._read_members(file, chain(members), row["sha256"] or "")
+            if not (path in looked_at or self._is_current(row) or Path(path).exists()):
+                self.from_vault(path, row, kept)
+
+    def from_vault(self, path: str, row: Any, kept: Vault) -> None:
+        """Read the members of a file out of the vault. What was not taken of it is told anew if a reader has changed."""
+        members: list[VaultMember] = vault_members(self.ledger, kept, path)
+        file = File(path, members[0].path.split("!/")[0] if members else path, self.purged.told, path)
+        with self.ledger.transaction():
+            before = self.ledger.rows("SELECT * FROM file_elements WHERE path = ?", (path,))
+            self.expected = {part["element"] for part in before} if self._is_current(row) else None
+            self._read_members(file, chain(members), row["sha256"] or "")
+            if self.expected is not None:
+                self.ledger.write_many("INSERT OR IGNORE INTO file_elements VALUES (?, ?, ?, ?)", map(tuple, before))
+                self.expected = None
+            else:
                 was = Seen(path, row["root"], row["size"], row["mtime_ns"], row["mtime_ns"], row["inode"])
                 self._note_file(was, row["sha256"], _outcome(file, self._of_other_members(file)))
-                if self.vault is not None:
-                    self.vault.commit()
+            if self.vault is not None:
+                self.vault.commit()
+
+    def from_disk(self, seen: Seen) -> None:
+        """Read a file whose bytes in the vault are lost, as if it were new."""
+        with self.ledger.transaction():
+            self.ledger.write("DELETE FROM members WHERE path = ?", (seen.path,))
+            self._read(seen, None)
+            if self.vault is not None:
+                self.vault.commit()
 
     def _of_other_members(self, file: File) -> list[Skip]:
         """What was not taken of members that are not read again (pictures, side files): it stays as it was told."""
@@ -441,6 +471,28 @@ class _Run:
             for row in rows
             if not row["place"].startswith(again)
         ]
+
+
+def read_again(home: Home, ledger: Ledger, vault: Vault, paths: Iterable[str]) -> Iterator[str]:
+    """Read files anew out of the vault, what is known of them too; records that are gone are put back. Needs the write lock.
+
+    Yields each path when it is done. Their pieces must all be there (`Vault.lacks`).
+    """
+    run = _Run(home, ledger, vault, None)
+    run.anew = True
+    known = ledger.known_files()
+    for path in paths:
+        run.from_vault(path, known[path], vault)
+        yield path
+
+
+def read_from_disk(home: Home, ledger: Ledger, vault: Vault, found: Iterable[Seen]) -> Iterator[str]:
+    """The same from the files themselves, for those whose bytes in the vault are lost."""
+    run = _Run(home, ledger, vault, None)
+    run.anew = True
+    for seen in found:
+        run.from_disk(seen)
+        yield seen.path
 
 
 def _outcome(file: File, more: Sequence[Skip] = ()) -> Outcome:

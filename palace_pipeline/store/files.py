@@ -19,6 +19,10 @@ _ROOM_BYTES = 256 * 1024
 """With less than this left on the disk any failure is taken for a lack of room."""
 
 
+class Told(RuntimeError):
+    """An error whose words are made for people and hold no content: what happened, what was kept, what to do."""
+
+
 def disk_is_full(error: BaseException, folder: Path) -> bool:
     """True if an error of the system, of SQLite, DuckDB or Polars comes from a lack of room in `folder`.
 

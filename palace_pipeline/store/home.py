@@ -136,8 +136,8 @@ class Home:
     def warehouse(self) -> Path:
         return self.path / "palace.duckdb"
 
-    def prepare(self) -> None:
-        """Make the home, or what is missing of it, bring an older one up to date, and clear what a killed run left.
+    def prepare(self, *, tidy: bool = True) -> None:
+        """Make the home, or what is missing of it, bring an older one up to date, and (`tidy`) clear what a killed run left.
 
         Needs the write lock. Raises TooNew if a newer Palace wrote to it.
         """
@@ -163,7 +163,8 @@ class Home:
         if version != SCHEMA_VERSION:
             write_bytes(marker, f"{SCHEMA_VERSION}\n".encode())
         note(self.path, known)
-        for name in ("conversations", "lake", "receipts", "quarantine", "vault"):
+        # Goes through every page: only after a kill.
+        for name in ("conversations", "lake", "receipts", "quarantine", "vault") if tidy else ():
             remove_leftovers(self.path / name)
 
     def version(self) -> int | None:
@@ -199,8 +200,9 @@ class Home:
     @contextmanager
     def writing(self, *, wait_seconds: float | None = None) -> Generator[None]:
         """Hold the write lock; the home is made or tidied if need be."""
-        with writer(self.path, wait_seconds=wait_seconds):
-            self.prepare()
+        with writer(self.path, wait_seconds=wait_seconds) as held:
+            self.prepare(tidy=held.untidy)
+            held.untidy = False
             yield
 
     @contextmanager

@@ -17,7 +17,7 @@ import zstandard
 
 from palace_pipeline.model import Skip, short_hash
 from palace_pipeline.redaction.forgotten import Forgotten
-from palace_pipeline.store.files import make_folder
+from palace_pipeline.store.files import Told, make_folder
 from palace_pipeline.store.keep import keep_copy
 from palace_pipeline.store.quiet import is_damage, open_quietly, state_of
 from palace_pipeline.store.versions import TooNew
@@ -158,7 +158,7 @@ class LedgerTooNew(TooNew):
     """The home was written by a newer Palace."""
 
 
-class LedgerDamaged(RuntimeError):
+class LedgerDamaged(Told):
     """The ledger cannot be read, or is gone from an archive that had one; the text names the command that mends it."""
 
     @classmethod

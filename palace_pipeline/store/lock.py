@@ -22,16 +22,22 @@ class HomeBusy(RuntimeError):
     """Another process is writing to this home and the caller did not want to wait (any longer)."""
 
 
-class _Held:
-    """The locks of this process: a second `writer` of the same thread goes in at once."""
+class Held:
+    """A lock of this process: a second `writer` of the same thread goes in at once.
+
+    `untidy`: a holder before was killed, and what it left half-written has not been looked for yet. Who did that sets it to
+    False; the lock file remembers it until then.
+    """
 
     def __init__(self) -> None:
         self.guard = threading.RLock()
         self.depth = 0
         self.descriptor = -1
+        self.untidy = False
 
 
-_held: dict[str, _Held] = {}
+_held: dict[str, Held] = {}
+_UNTIDY = b"nobody; the last writer was killed\n"
 _POLL_SECONDS = 0.2
 
 
@@ -40,27 +46,30 @@ def _say(message: str) -> None:
 
 
 @contextmanager
-def writer(home: Path, *, wait_seconds: float | None = None, say: Callable[[str], None] = _say) -> Generator[None]:
+def writer(home: Path, *, wait_seconds: float | None = None, say: Callable[[str], None] = _say) -> Generator[Held]:
     """Hold the home's write lock for the block. Waits (for ever by default), saying once for whom.
 
     Raises HomeBusy when `wait_seconds` have passed; 0 means: do not wait.
     """
     make_folder(home)
-    held = _held.setdefault(str(home.resolve()), _Held())
+    held = _held.setdefault(str(home.resolve()), Held())
     with held.guard:
         if held.depth == 0:
-            held.descriptor = _acquire(home / ".lock", wait_seconds, say)
+            held.descriptor, held.untidy = _acquire(home / ".lock", wait_seconds, say)
         held.depth += 1
         try:
-            yield
+            yield held
         finally:
             held.depth -= 1
             if held.depth == 0:
                 os.ftruncate(held.descriptor, 0)
+                if held.untidy:
+                    os.pwrite(held.descriptor, _UNTIDY, 0)
                 os.close(held.descriptor)  # closing releases
 
 
-def _acquire(path: Path, wait_seconds: float | None, say: Callable[[str], None]) -> int:
+def _acquire(path: Path, wait_seconds: float | None, say: Callable[[str], None]) -> tuple[int, bool]:
+    """The open lock file, and whether the last holder was killed: then its name still stands in the file."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     started, said = time.monotonic(), False
     while True:
@@ -79,6 +88,8 @@ def _acquire(path: Path, wait_seconds: float | None, say: Callable[[str], None])
                 say(f"Waiting for {holder}, which is writing to {path.parent} …")
                 said = True
             time.sleep(_POLL_SECONDS)
+    untidy = os.fstat(descriptor).st_size > 0
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()} ({Path(sys.argv[0]).name})\n".encode(), 0)
-    return descriptor
+    os.fsync(descriptor)  # a power cut is a kill, too
+    return descriptor, untidy

@@ -6,6 +6,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+DAMAGED = (
+    "A database of the archive is damaged. What was finished before is kept. Which one, and what mends it, says: "
+    "palace doctor"
+)
+
 
 def open_quietly(path: Path) -> sqlite3.Connection:
     """A read-only connection.

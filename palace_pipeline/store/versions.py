@@ -11,13 +11,13 @@ from typing import Self
 
 import orjson
 
-from palace_pipeline.store.files import write_bytes
+from palace_pipeline.store.files import Told, write_bytes
 
 FILE = "store_versions.json"
 LAKE_FILE = "schema_version"
 
 
-class TooNew(RuntimeError):
+class TooNew(Told):
     """A store was written by a newer Palace. Nothing was changed."""
 
     @classmethod
