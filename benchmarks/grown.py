@@ -4,9 +4,9 @@
 
 For each size an archive of so many conversations is made by `palace ingest` itself (months of ChatGPT chats in export
 files of 1,000, and a folder of Claude Code logs), with a model that looks words up instead of running a network. Then
-one log grows by an exchange, and `palace ingest FOLDER` is measured: CPU seconds of the whole command with all its
-children, and of its parts in one process (the stages called one behind the other). Everything else is real: ledger, vault, lake, DuckDB,
-Chroma, lexical index, pages, Dagster. Archives are kept below --folder and used again.
+one one log grows by an exchange, and `palace ingest FOLDER` is measured: CPU seconds of the whole command with all its
+children, and of its parts in one process (the stages called one behind the other). Everything else is real: ledger,
+vault, lake, DuckDB, Chroma, lexical index, pages, Dagster. Archives are kept below --folder and used again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ LOGS = 100
 """Claude Code logs in each archive; one of them grows."""
 ROUNDS = 3
 DIMENSION = 384
-WORDS = """
+WORDS = tuple(
+    """
     cache parser queue ledger index handler socket retry budget schema column table replica header payload token stream
     cursor region policy quota route fixture sensor invoice report calendar recipe garden museum bridge violin lecture
     reads writes merges splits drops keeps counts skips wakes drains flushes rebuilds renames validates rejects repeats
     encodes caches evicts publishes returns raises truncates appends sorts groups joins filters converts copies moves
     stale empty partial nested duplicate missing hidden slow noisy broken fresh narrow wide local remote shared private
     twice silently later again first only never always sometimes early late safely slowly directly because since when
-""".split()
+""".split()  # noqa: SIM905
+)
 
 
 # --- what is archived -------------------------------------------------------------------------------------------------
@@ -191,7 +193,6 @@ def parts(home_folder: Path, exports: Path) -> dict[str, float]:
     from palace_pipeline.ingest import ingest, needs_reading
     from palace_pipeline.planner import plan
     from palace_pipeline.settings import load_settings
-    from palace_pipeline.stages.audit import audit
     from palace_pipeline.stages.chunk import chunk
     from palace_pipeline.stages.common import Job
     from palace_pipeline.stages.drawers import file_drawers
@@ -206,6 +207,7 @@ def parts(home_folder: Path, exports: Path) -> dict[str, float]:
     from palace_pipeline.store.home import Home
     from palace_pipeline.trends import plots_as_markdown
 
+    # Heavy libraries first, so that no part pays for loading them.
     for library in ("chromadb", "duckdb", "onnxruntime", "phonenumbers", "polars", "re2", "tantivy", "tokenizers"):
         __import__(library)
     home = Home(load_settings(home_folder))
@@ -225,15 +227,14 @@ def parts(home_folder: Path, exports: Path) -> dict[str, float]:
     timed("lock", enter)
     with home.writing(), home.ledger() as ledger:
         found = list(timed("scan", lambda: list(scan([exports], home.path))))
-        timed("needs reading", lambda: needs_reading(ledger, home.settings, found))
+        timed("needs reading", lambda: needs_reading(ledger, home, found))
         timed("raw_exports", lambda: ingest(home, [exports], batch="grown", found=found))
         timed("mark missing", lambda: mark_missing(home, ledger))
         spans = timed("plan", lambda: plan(ledger, recipes_of(home)))
         for span in spans:
             job = Job(home, span, recipes_of(home), "grown")
             for stage in (normalize, redact, chunk, file_drawers, write_pages, publish_vectors, publish_tables):
-                timed(stage.__name__, lambda stage=stage: stage(job))
-            timed("audit", lambda span=span: audit(home, span))
+                timed(stage.__name__, lambda stage=stage, job=job: stage(job))
         timed("publish exports", lambda: publish_exports(home, "grown"))
         timed("plots", lambda: plots_as_markdown(home.path))
         timed("receipt", lambda: write_receipt(home, ledger, "grown"))

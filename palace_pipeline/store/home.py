@@ -163,8 +163,8 @@ class Home:
         if version != SCHEMA_VERSION:
             write_bytes(marker, f"{SCHEMA_VERSION}\n".encode())
         note(self.path, known)
-        # Goes through every page: only after a kill.
-        for name in ("conversations", "lake", "receipts", "quarantine", "vault") if tidy else ():
+        # The others hold a file for every page and receipt: they are gone through only after a kill.
+        for name in ("vault", "conversations", "lake", "receipts", "quarantine") if tidy else ("vault",):
             remove_leftovers(self.path / name)
 
     def version(self) -> int | None:

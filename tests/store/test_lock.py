@@ -93,3 +93,20 @@ def test_another_thread_of_the_process_waits(tmp_path: Path) -> None:
 def test_the_lock_file_is_the_owners_alone(tmp_path: Path) -> None:
     with writer(tmp_path / "home"):
         assert (tmp_path / "home/.lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_kill_is_remembered_until_somebody_has_tidied_up(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    holder.kill()
+    holder.wait()
+    with writer(tmp_path) as held:  # only looks
+        assert held.untidy
+    with writer(tmp_path) as held:
+        assert held.untidy
+        with writer(tmp_path) as inner:
+            inner.untidy = False
+    with writer(tmp_path) as held:
+        assert not held.untidy
+    with pytest.raises(RuntimeError, match="ends by an error"), writer(tmp_path):
+        raise RuntimeError("ends by an error")
+    with writer(tmp_path) as held:
+        assert not held.untidy
