@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 else:
     Materialized = dg.MaterializeResult
 
-BATCH_TAG = "palace/batch"
-PLANNED_TAG = "palace/planned"
+BATCH_TAG = "palace/receipt"
+PLANNED_TAG = "palace/stale_only"
 """Set by the planner's runs, which do only what is stale. A run without it (a click in the UI) redoes its days."""
 
 TELLING_ERRORS = (SettingsError, Told, HomeBusy, LakeDamaged)

@@ -15,7 +15,7 @@ from assets.running import (
     shown_counts,
     told,
 )
-from palace_pipeline.metadata import view_schema, warehouse_lineage, warehouse_table_schema
+from palace_pipeline.metadata import views_as_markdown, warehouse_lineage, warehouse_table_schema
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.publish import publish_exports, publish_tables
@@ -53,7 +53,7 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     deps=[palace_tables],
     group_name="tables",
     kinds={"duckdb"},
-    metadata={"dagster/column_schema": view_schema()},
+    metadata={"views": dg.MetadataValue.md(views_as_markdown())},
     **about(
         "palace_stats",
         "Trends as views in `palace.duckdb`: by day, week and month, provider, room, wing and model; hours, streaks, gaps. "

@@ -12,6 +12,8 @@ from palace_pipeline import plots
 MOST_BARS = 400
 """Bars in one picture; more days than this are shown by weeks, then by months."""
 MOST_ROWS = 20
+WIDTH, WIDEST_BAR = 640, 24
+"""Pixels of a picture, and of a bar in it when there are few."""
 
 
 def days_chart(days: Mapping[date, int], what: str) -> str:
@@ -24,7 +26,8 @@ def days_chart(days: Mapping[date, int], what: str) -> str:
         return ""
     unit, starts, sums = _binned(counted)
     busiest = max(starts, key=lambda start: sums.get(start, 0))
-    picture = _picture(plots.png_bars([sums.get(start, 0) for start in starts]), f"{what} by {unit}")
+    width = min(WIDTH, WIDEST_BAR * len(starts))
+    picture = _picture(plots.png_bars([sums.get(start, 0) for start in starts], width), f"{what} by {unit}")
     return (
         f"**{what} by {unit}**, {min(counted)} to {max(counted)}: {sum(counted.values()):,} on {len(counted):,} day(s); "
         f"most in one {unit}: {sums[busiest]:,} ({busiest})\n\n{picture}"

@@ -164,15 +164,10 @@ def warehouse_lineage() -> dg.TableColumnLineage:
     )
 
 
-def view_schema() -> dg.TableSchema:
-    """All views of the statistics in one schema, columns as `view.column`."""
-    return dg.TableSchema(
-        [
-            dg.TableColumn(f"{view.name}.{name}", "view", f"{about} ({view.comment})" if first else about)
-            for view in VIEWS
-            for first, (name, about) in zip([True, *[False] * len(view.columns)], view.columns.items(), strict=False)
-        ]
-    )
+def views_as_markdown() -> str:
+    """The views of the statistics and what each shows. As a schema their columns would fill the page of their asset."""
+    lines = ["| view | shows |", "|---|---|", *(f"| `{view.name}` | {view.comment} |" for view in VIEWS)]
+    return "\n".join(lines)
 
 
 def _column(asset: str, name: str) -> dg.TableColumnDep:
@@ -197,7 +192,7 @@ __all__ = [
     "page_schema",
     "rows_per_day",
     "table_schema",
-    "view_schema",
+    "views_as_markdown",
     "warehouse_lineage",
     "warehouse_table_schema",
 ]

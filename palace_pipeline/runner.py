@@ -34,21 +34,21 @@ def read_exports(home: Home, paths: Sequence[str], batch: str, limit: int | None
     """Run `raw_exports` for some paths (none: the configured folders). Raises RunFailed."""
     config = {"ops": {"raw_exports": {"config": {"paths": list(paths), "limit": limit}}}}
     reason = f"palace: {len(paths)} path(s) named" if paths else "palace: the configured folders"
-    _execute(home, "read_exports", config, {"palace/batch": batch, REASON_TAG: reason})
+    _execute(home, "read_exports", config, {"palace/receipt": batch, REASON_TAG: reason})
 
 
 def build_days(home: Home, span: Range, batch: str, *, force: bool = False, last: bool = True) -> None:
     """Run the daily assets for a range of days, and with the `last` range the statistics. Raises RunFailed."""
     with home.ledger() as ledger:
         reason = "made again on request" if force else reason_for(ledger, recipes_of(home), span)
-    tags = {**range_tags(span), "palace/batch": batch, REASON_TAG: reason}
-    tags |= {} if force else {"palace/planned": "true"}
+    tags = {**range_tags(span), "palace/receipt": batch, REASON_TAG: reason}
+    tags |= {} if force else {"palace/stale_only": "true"}
     _execute(home, "build_days", {}, tags, None if last else DAILY_KEYS)
 
 
 def refresh_stats(home: Home, batch: str) -> None:
     """Run `palace_stats` alone. Raises RunFailed."""
-    _execute(home, "refresh_stats", {}, {"palace/batch": batch, REASON_TAG: "files or skips have changed, no day has"})
+    _execute(home, "refresh_stats", {}, {"palace/receipt": batch, REASON_TAG: "files or skips have changed, no day has"})
 
 
 def _execute(
