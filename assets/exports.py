@@ -11,18 +11,41 @@ from assets.checks import evaluated, specs_of
 from assets.days import about
 from assets.running import Materialized, batch_of, told
 from palace_pipeline.checks.exports import after_reading
-from palace_pipeline.exports.scan import scan
+from palace_pipeline.exports.scan import Missing, Seen, has_settled, scan
 from palace_pipeline.ingest import ingest
+from palace_pipeline.ingest.chosen import these
 from palace_pipeline.purge import finish
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.names import write_receipt
+from palace_pipeline.store.home import Home
 
 
 class ExportsConfig(dg.Config):
-    """`paths`: files or folders to look at (default: the folders of `palace.toml`); `limit`: files to read at most."""
+    """`paths`: files or folders to look at (default: the folders of `palace.toml`); `limit`: files to read at most.
+
+    `only`: just these files, which lie in the folders or were taken before; `leave`: all but these. `settled`: files
+    that are still being written wait for another run.
+    """
 
     paths: list[str] = Field(default_factory=list[str])
     limit: int | None = None
+    only: list[str] = Field(default_factory=list[str])
+    leave: list[str] = Field(default_factory=list[str])
+    settled: bool = False
+
+
+def _files(home: Home, config: ExportsConfig) -> list[Seen | Missing]:
+    if config.only:
+        with home.ledger() as ledger:
+            found = list(these(home, ledger, config.only))
+    else:
+        found = list(scan([Path(p) for p in config.paths] or home.settings.folders, home.path))
+    now, left = time.time(), set(config.leave)
+    return [
+        item
+        for item in found
+        if isinstance(item, Missing) or (item.path not in left and (has_settled(item, now) or not config.settled))
+    ]
 
 
 @dg.asset(
@@ -41,11 +64,11 @@ def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace
     with told(), home.writing():
         finish(home, batch_of(context))  # a purge that was killed comes before anything new
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        scanned = list(scan([Path(p) for p in config.paths] or home.settings.folders, home.path))
+        scanned = _files(home, config)
         found = ingest(home, batch=batch_of(context), limit=config.limit, found=scanned)
         with home.ledger() as ledger:
             write_receipt(home, ledger, batch_of(context))
-            all_read = config.limit is None
+            all_read = config.limit is None and not (config.only or config.leave)
             checks = evaluated(
                 context,
                 home,

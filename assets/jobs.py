@@ -3,6 +3,7 @@
 import dagster as dg
 
 from assets.exports import raw_exports
+from assets.gaps import look_for_gaps
 from assets.palace import conversation_pages, drawer_embeddings, drawers, redacted_chunks
 from assets.tables import palace_stats, palace_tables
 from assets.transcripts import normalized_transcripts, redacted_transcripts
@@ -29,4 +30,4 @@ build_days = dg.define_asset_job(
 refresh_stats = dg.define_asset_job(
     "refresh_stats", selection=[palace_stats], description="Files, skips and views, when no day has work."
 )
-JOBS = [read_exports, build_days, refresh_stats]
+JOBS = [read_exports, build_days, refresh_stats, look_for_gaps]

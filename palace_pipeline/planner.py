@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 
+from palace_pipeline.model import short_hash
 from palace_pipeline.store.ledger import Ledger
 
 STAGES = ("normalized", "redacted", "chunks", "drawers", "pages", "vectors", "tables")
@@ -85,6 +86,18 @@ def stale_days(ledger: Ledger, recipes: Recipes) -> list[date]:
         asdict(recipes),  # pyright: ignore[reportArgumentType] - named parameters
     )
     return [date.fromisoformat(row["day"]) for row in rows]
+
+
+def work_of(ledger: Ledger, span: Range, recipes: Recipes) -> str:
+    """Identity of the work that some days have now: the same until a recipe, the source or what is built changes."""
+    values = {**asdict(recipes), "first": span.first.isoformat(), "last": span.last.isoformat()}
+    rows = ledger.rows(
+        f"SELECT provider, conversation_id, input, {', '.join(f'{stage}_in' for stage in STAGES)} FROM conversations "
+        f"WHERE day BETWEEN :first AND :last AND ({_STALE}) ORDER BY provider, conversation_id",
+        values,  # pyright: ignore[reportArgumentType]
+    )
+    left = ledger.rows("SELECT day FROM left_days WHERE day BETWEEN :first AND :last ORDER BY day", values)  # pyright: ignore[reportArgumentType]
+    return short_hash(repr(span), repr(recipes), *(repr(tuple(row)) for row in (*rows, *left)))
 
 
 def why_stale(stage: str, made_from: str | None, wanted: str | None) -> str:

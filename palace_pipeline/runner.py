@@ -30,9 +30,11 @@ class RunFailed(RuntimeError):
     """A run did not end well; the text says which step and why, without data."""
 
 
-def read_exports(home: Home, paths: Sequence[str], batch: str, limit: int | None = None) -> None:
-    """Run `raw_exports` for some paths (none: the configured folders). Raises RunFailed."""
-    config = {"ops": {"raw_exports": {"config": {"paths": list(paths), "limit": limit}}}}
+def read_exports(
+    home: Home, paths: Sequence[str], batch: str, limit: int | None = None, *, only: Sequence[str] = ()
+) -> None:
+    """Run `raw_exports` for some paths (none: the configured folders), or for `only` some of their files. Raises RunFailed."""
+    config = {"ops": {"raw_exports": {"config": {"paths": list(paths), "limit": limit, "only": list(only)}}}}
     reason = f"palace: {len(paths)} path(s) named" if paths else "palace: the configured folders"
     _execute(home, "read_exports", config, {"palace/receipt": batch, REASON_TAG: reason})
 

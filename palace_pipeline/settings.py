@@ -33,6 +33,10 @@ DEFAULT_TOML = """\
 # kingfisher = false                     # a second opinion by Kingfisher's rules: pip install 'palace-pipeline[kingfisher]'
 # allow = []                             # exact values that stay
 # allow_rules = []                       # kinds or rules that are switched off, such as "ip-address"
+
+# [alerts]                               # when a run that `palace ui` watches over fails
+# command = ["notify-send", "Palace"]    # called without a shell, with the reason on its stdin as JSON
+# webhook = "http://127.0.0.1:8080/palace"   # the same is posted there
 """
 
 
@@ -128,6 +132,19 @@ class EmbeddingSettings(_Strict):
     threads: Annotated[int, Field(ge=1, le=64)] = 2
 
 
+def _address(value: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]\S*", value):
+        raise ValueError("not an address (write for example 'http://127.0.0.1:8080/palace')")
+    return value
+
+
+class AlertSettings(_Strict):
+    """Who is told when a run fails: a command (no shell; the reason on its stdin as JSON), or an address to post it to."""
+
+    command: tuple[str, ...] = ()
+    webhook: Annotated[str, AfterValidator(_address)] | None = None
+
+
 class Settings(_Strict):
     """All settings of one palace home."""
 
@@ -139,6 +156,7 @@ class Settings(_Strict):
     rooms: tuple[Room, ...] = ()
     wings: tuple[Wing, ...] = ()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    alerts: AlertSettings = AlertSettings()
     color: Literal["auto", "never"] = "auto"
 
     @property

@@ -1,92 +1,162 @@
-"""Watching: new files in the export folders, and days that have work."""
+"""Watching the export folders: a new or changed file that has come to rest starts a reading."""
 
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import dagster as dg
+import orjson
 
-from assets.jobs import build_days, read_exports, refresh_stats
-from assets.running import BATCH_TAG, PLANNED_TAG
-from palace_pipeline.exports.scan import Known, Missing, Seen, changes, fingerprint, has_settled, scan
+from assets.jobs import read_exports
+from palace_pipeline.exports.scan import (
+    SETTLE_SECONDS,
+    Known,
+    Missing,
+    Seen,
+    changes,
+    fingerprint,
+    has_settled,
+    scan_part,
+)
 from palace_pipeline.ingest.purged import KnownFiles
 from palace_pipeline.ingest.recipes import current_in
 from palace_pipeline.model import short_hash
-from palace_pipeline.partitions import range_tags
-from palace_pipeline.planner import Range, plan
-from palace_pipeline.reasons import REASON_TAG, reason_for
+from palace_pipeline.reasons import REASON_TAG
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.runs import end_dead_runs
-from palace_pipeline.stages.missing import mark_missing
-from palace_pipeline.stages.publish import exports_waiting
-from palace_pipeline.stages.recipes import recipes_of
-from palace_pipeline.stages.withheld import try_again
 from palace_pipeline.store.home import Home
-from palace_pipeline.store.lock import HomeBusy
+from sensors.retries import MOST_ATTEMPTS, WORK_TAG, asked_for, pause_after, tried, under_way
 
-IN_FLIGHT = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
-FIRST_RETRY_SECONDS = 60
-LAST_RETRY_SECONDS = 6 * 3600
+MOST_SUSPECTS = 40
+"""Files that are remembered as having failed; it bounds the cursor."""
+TICK_SECONDS = 15.0
+"""A look at the folders stops after so long and goes on at the next tick; Dagster would end it at 60 s."""
+REST = 100
+"""A look is followed by this many times its own CPU time of rest: watching costs at most a hundredth of a core."""
+LONGEST_REST_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is remembered between two looks; a few hundred bytes, however many files there are.
+
+    `asked`: what was asked for last and not judged yet, `alone`: the one file of it if it was one, `asked_at`: when.
+    `failures`: readings in a row that failed. `suspects`: identity of a file -> (failed attempts, not again before).
+    `rest_until`: no look before; `after`: where the last look, cut short, ended (root, folder).
+    Times are seconds since 1970.
+    """
+
+    asked: str = ""
+    alone: str = ""
+    asked_at: float = 0.0
+    failures: int = 0
+    not_before: float = 0.0
+    suspects: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
+    rest_until: float = 0.0
+    after: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, cursor: str | None) -> "Watch":
+        """From a cursor; one that cannot be read (somebody wrote it by hand, or an older version) is none."""
+        try:
+            found = orjson.loads(cursor or "{}")
+            known = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
+            watch = cls(**known)
+            after = watch.after
+            suspects = {str(name): (int(n), float(at)) for name, (n, at) in watch.suspects.items()}
+            return replace(watch, suspects=suspects, after=(str(after[0]), str(after[1])) if after else None)
+        except (orjson.JSONDecodeError, TypeError, ValueError, AttributeError, KeyError, IndexError):
+            return cls()
+
+    def cursor(self) -> str:
+        return orjson.dumps(asdict(self)).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run to ask for, or the reason why not; `cursor` is remembered until the next look."""
+    """A reading to ask for, or the reason why not. `only`: this file alone; `leave`: all but these."""
 
-    cursor: str
-    run_key: str | None = None
-    reason: str | None = None
+    watch: Watch
+    work: str | None = None
+    reason: str = ""
+    only: list[str] = field(default_factory=list[str])
+    leave: list[str] = field(default_factory=list[str])
+    files: int = 0
+
+
+def identity(seen: Seen) -> str:
+    """A file in its present state."""
+    return short_hash(seen.path, str(seen.size), str(seen.mtime_ns), length=12)
 
 
 def request_for(
     found: Sequence[Seen | Missing],
     known: Mapping[str, Known],
-    cursor: str | None,
+    watch: Watch,
     now: float,
+    *,
     is_current: Callable[[Known], bool] = lambda _known: True,
+    failed: bool = False,
+    whole: bool = True,
 ) -> Request:
     """What a look at the folders leads to. Pure: everything it knows is handed in.
 
-    A set of settled new files is asked for once; if it is still new after its run (the run failed), again with a
-    growing pause, so that a file that always fails costs little. A folder that is not there is a reason, not an empty
-    folder.
+    All settled new files are asked for at once. If that reading `failed` (or left them as new as they were), the first
+    of them is the suspect: files are noted one by one, so what came before it was taken. It is left out from then on
+    and tried alone, with a growing pause and a last time; the others go on without it. A folder that is not there is a
+    reason, not an empty folder. `whole`: the look came to the end of the folders.
     """
-    missing = [item.path for item in found if isinstance(item, Missing)]
     fresh = changes(found, known, is_current)
     settled = [seen for seen in fresh if has_settled(seen, now)]
-    if not settled:
-        waiting = f"{len(fresh)} file(s) are still being written" if fresh else "nothing new"
-        gone = f"; not there: {', '.join(missing)}" if missing else ""
-        return Request(cursor or "", reason=waiting + gone)
-    return retried(fingerprint(settled), f"the same {len(settled)} file(s)", cursor, now)
+    names = {identity(seen): seen for seen in settled}
+    suspects = {name: value for name, value in watch.suspects.items() if name in names or not whole}
+    if watch.asked:
+        ready = [seen for name, seen in names.items() if name not in suspects]
+        failed = failed or watch.asked == (watch.alone if watch.alone in names else fingerprint(ready))
+        watch = _judged(watch, suspects, names, now) if failed else replace(watch, failures=0, not_before=0.0)
+    watch = replace(watch, asked="", alone="", suspects=suspects)
+    ready = [seen for name, seen in names.items() if name not in suspects]
+    again = [
+        seen
+        for name, seen in names.items()
+        if name in suspects and suspects[name][0] < MOST_ATTEMPTS and now >= suspects[name][1]
+    ]
+    if now >= watch.not_before and (ready or again):
+        watch = replace(watch, asked_at=now)
+        if not ready:
+            name = identity(again[0])
+            return Request(replace(watch, asked=name, alone=name), name, only=[again[0].path], files=1)
+        work = fingerprint(ready)
+        leave = [seen.path for name, seen in names.items() if name in suspects]
+        return Request(replace(watch, asked=work), work, leave=leave, files=len(ready))
+    return Request(watch, reason="; ".join(_reasons(found, len(fresh) - len(settled), watch, now)))
 
 
-def retried(key: str, what: str, cursor: str | None, now: float) -> Request:
-    """Ask for work once; for the same work again only after a pause that grows with every failure."""
-    state = json.loads(cursor) if cursor else {}
-    attempt = state.get("attempt", 0) + 1 if state.get("key") == key else 1
-    if attempt > 1 and now < state.get("not_before", 0):
-        return Request(cursor or "", reason=f"{what} failed {attempt - 1} time(s); waiting")
-    pause = min(FIRST_RETRY_SECONDS * 2 ** (attempt - 1), LAST_RETRY_SECONDS)
-    state = {"key": key, "attempt": attempt, "not_before": round(now + pause)}
-    return Request(json.dumps(state), run_key=f"{key}-{attempt}")
+def _judged(watch: Watch, suspects: dict[str, tuple[int, float]], names: Mapping[str, Seen], now: float) -> Watch:
+    """After a reading that failed: who is to blame, and how long to wait. Adds to `suspects`."""
+    failures = watch.failures + 1
+    then = watch.asked_at - SETTLE_SECONDS
+    asked = (name for name, seen in names.items() if name not in suspects and seen.ctime_ns / 1e9 <= then)
+    blamed = watch.alone or next(asked, "")
+    if blamed and (blamed in suspects or len(suspects) < MOST_SUSPECTS):
+        attempts = suspects.get(blamed, (0, 0.0))[0] + 1
+        suspects[blamed] = (attempts, now + pause_after(attempts))
+    return replace(watch, failures=failures, not_before=now + pause_after(failures))
 
 
-def busy(context: dg.SensorEvaluationContext, job: str) -> bool:
-    """True while a run of the job that the daemon started is queued or running.
-
-    Runs of the command line do not count: the home's lock keeps them apart from ours, and one that was killed would
-    count as running until somebody cleans up.
-    """
-    runs = context.instance.get_runs(dg.RunsFilter(job_name=job, statuses=IN_FLIGHT))
-    return any("palace/started_by" not in run.tags for run in runs)
+def _reasons(found: Iterable[Seen | Missing], unsettled: int, watch: Watch, now: float) -> list[str]:
+    given_up = sum(attempts >= MOST_ATTEMPTS for attempts, _ in watch.suspects.values())
+    waiting = len(watch.suspects) - given_up
+    said = [f"{unsettled} file(s) are still being written"] if unsettled else []
+    if now < watch.not_before:
+        said.append(f"the last {watch.failures} reading(s) failed; the next one is in {watch.not_before - now:.0f} s")
+    elif waiting:
+        said.append(f"{waiting} file(s) failed and are tried again later")
+    if given_up:
+        said.append(f"{given_up} file(s) failed {MOST_ATTEMPTS} times and are left until they change (palace gaps)")
+    said = said or ["nothing new"]
+    gone = [item.path for item in found if isinstance(item, Missing)]
+    return [*said, f"not there: {', '.join(gone)}"] if gone else said
 
 
 @dg.sensor(
@@ -97,72 +167,44 @@ def busy(context: dg.SensorEvaluationContext, job: str) -> bool:
 )
 def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.SensorResult | dg.SkipReason:
     """Watch the folders of `palace.toml`."""
+    watch, now = Watch.of(context.cursor), time.time()
     home: Home = palace.open()
     end_dead_runs(context.instance, home)
-    if busy(context, read_exports.name):
+    if read_exports.name in under_way(context.instance):
         return dg.SkipReason("the last reading is still running")
+    if not watch.asked and now < watch.rest_until < now + LONGEST_REST_SECONDS + 1:
+        return dg.SkipReason(f"many files: the next look is in {watch.rest_until - now:.0f} s")
+    began = time.thread_time()
+    found, after = scan_part(home.settings.folders, home.path, watch.after, TICK_SECONDS)
     known: Mapping[str, Known] = {}
     if home.exists:
         with home.ledger() as ledger:
             known = KnownFiles(home, ledger)
-    current = current_in(home.settings)
-    request = request_for(list(scan(home.settings.folders, home.path)), known, context.cursor, time.time(), current)
-    if request.run_key is None:
-        return dg.SkipReason(request.reason)
-    run = dg.RunRequest(run_key=request.run_key, tags={REASON_TAG: "new or changed files"})
-    return dg.SensorResult(run_requests=[run], cursor=request.cursor)
+    request = request_for(
+        found,
+        known,
+        watch,
+        now,
+        is_current=current_in(home.settings),
+        failed=bool(watch.asked) and _failed(context.instance, watch.asked),
+        whole=after is None and watch.after is None,
+    )
+    rest = min(REST * (time.thread_time() - began), LONGEST_REST_SECONDS)
+    # Where there is work, or the look has not come to its end, the next one follows at once.
+    rest_until = now + rest if request.work is None and after is None else 0.0
+    watch = replace(request.watch, after=after if request.work is None else watch.after, rest_until=rest_until)
+    context.update_cursor(watch.cursor())
+    if request.work is None:
+        more = "" if after is None else f"; {len(found)} files looked at, the next tick goes on"
+        return dg.SkipReason(request.reason + more)
+    attempts = tried(context.instance, request.work).attempts
+    run_key, tags = asked_for(request.work, attempts, {REASON_TAG: f"{request.files} new or changed file(s)"})
+    config = {"settled": True, "only": request.only, "leave": request.leave}
+    run = dg.RunRequest(run_key=run_key, tags=tags, run_config={"ops": {"raw_exports": {"config": config}}})
+    return dg.SensorResult(run_requests=[run])
 
 
-def requests_for(
-    spans: Sequence[Range], batch: str, run_key: str, why: Callable[[Range], str] = lambda _span: "days with work"
-) -> list[dg.RunRequest]:
-    """One run for each range of days that has work."""
-    return [
-        dg.RunRequest(
-            job_name=build_days.name,
-            run_key=f"{run_key}-{span.first}-{span.last}",
-            tags={**range_tags(span), BATCH_TAG: batch, PLANNED_TAG: "true", REASON_TAG: why(span)},
-        )
-        for span in spans
-    ]
-
-
-@dg.sensor(
-    jobs=[build_days, refresh_stats],
-    minimum_interval_seconds=20,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Asks the planner which days have work (new sightings, changed recipes) and starts `build_days` for them.",
-)
-def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.SensorResult | dg.SkipReason:
-    """Start runs for the planner's ranges."""
-    home: Home = palace.open()
-    if not home.exists:
-        return dg.SkipReason("no archive yet")
-    end_dead_runs(context.instance, home)
-    if any(busy(context, job.name) for job in (build_days, read_exports, refresh_stats)):
-        return dg.SkipReason("work is under way")
-    try:
-        with home.writing(wait_seconds=0), home.ledger() as ledger:
-            mark_missing(home, ledger)
-            try_again(ledger)
-    except HomeBusy:
-        return dg.SkipReason("another process is writing to the archive")
-    with home.ledger() as ledger:
-        recipes = recipes_of(home)
-        spans = plan(ledger, recipes)
-        waiting = exports_waiting(ledger)
-        state = ledger.one("SELECT count(*) AS n FROM stage_log WHERE stage = 'raw_exports'")
-    if not spans and not waiting:
-        return dg.SkipReason("every day is up to date")
-    # The same days under the same recipes after the same reading: the last run of them failed.
-    key = short_hash(*map(repr, spans), repr(recipes), str(state["n"] if state else 0))
-    request = retried(key, "the same day(s)", context.cursor, time.time())
-    if request.run_key is None:
-        return dg.SkipReason(request.reason)
-    batch = f"watch-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
-    with home.ledger() as ledger:
-        runs = requests_for(spans, batch, request.run_key, lambda span: reason_for(ledger, recipes, span))
-    if not runs:
-        tags = {BATCH_TAG: batch, REASON_TAG: "files or skips have changed, no day has"}
-        runs = [dg.RunRequest(job_name=refresh_stats.name, run_key=request.run_key, tags=tags)]
-    return dg.SensorResult(run_requests=runs, cursor=request.cursor)
+def _failed(instance: dg.DagsterInstance, work: str) -> bool:
+    """Did the last run for this work end badly?"""
+    runs = instance.get_runs(dg.RunsFilter(tags={WORK_TAG: work}), limit=1)
+    return bool(runs) and runs[0].status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)

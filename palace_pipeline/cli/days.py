@@ -81,7 +81,7 @@ def _heal(home: Home, found: Look, failures: list[str]) -> dict[str, Any]:
 
         for paths in _parts(files) if files else [[]]:
             try:
-                runner.read_exports(home, paths, batch)
+                runner.read_exports(home, [], batch, only=paths)
             except runner.RunFailed as error:
                 failures.append(str(error))
     wanted = {gap.day for gap in found.gaps} | set(found.left)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,14 +53,24 @@ class Missing:
     path: str
 
 
-def scan(paths: Iterable[Path], home: Path | None = None) -> Iterator[Seen | Missing]:
+Place = tuple[str, str]
+"""Where a look was cut short: the path it was looking through, and the last folder below it that it has done."""
+
+
+def scan(paths: Iterable[Path], home: Path | None = None, after: Place | None = None) -> Iterator[Seen | Missing]:
     """Every file below the paths (a file stands for itself), in a fixed order; links are named, never followed.
 
-    `home`: the archive itself, which is no export of anything (its inbox is).
+    `home`: the archive itself, which is no export of anything (its inbox is). `after`: leave out what lies before the
+    place where an earlier look ended (all is looked at if there is no such place any more).
     """
     archive = str(home.absolute()) if home is not None else None
+    paths = [path.absolute() for path in paths]
+    if after is not None and after[0] in (names := [str(path) for path in paths]):
+        paths = paths[names.index(after[0]) :]
+    else:
+        after = None
     for path in paths:
-        path = path.absolute()
+        done = after[1] if after is not None and str(path) == after[0] else None
         if (
             home is not None
             and path.is_relative_to(home.absolute())
@@ -73,7 +84,7 @@ def scan(paths: Iterable[Path], home: Path | None = None) -> Iterator[Seen | Mis
             yield Missing(str(path))
             continue
         if stat.S_ISDIR(info.st_mode):
-            yield from _below(str(path), str(path), archive)
+            yield from _below(str(path), str(path), archive, done)
         else:
             yield _Beside().with_companions(_seen(str(path), str(path.parent), info))
 
@@ -125,12 +136,40 @@ class _Beside:
         return self.known[path]
 
 
-def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
+def scan_part(
+    paths: Iterable[Path],
+    home: Path | None,
+    after: Place | None,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[list[Seen | Missing], Place | None]:
+    """`scan` for so many seconds, ending with a whole folder; and where to go on, None if the end was reached."""
+    until = clock() + seconds
+    found: list[Seen | Missing] = []
+    folder: Place | None = None
+    for item in scan(paths, home, after):
+        here = (item.root, item.path.rpartition("/")[0]) if isinstance(item, Seen) else None
+        if here != folder and folder is not None and clock() >= until:
+            return found, folder
+        folder = here
+        found.append(item)
+    return found, None
+
+
+def _is_done(folder: str, done: str) -> bool:
+    """True if a walk that has come to the folder `done` has been in `folder` and all below it."""
+    parts, last = folder.split("/"), done.split("/")
+    return parts < last and last[: len(parts)] != parts
+
+
+def _below(folder: str, root: str, archive: str | None, done: str | None = None) -> Iterator[Seen]:
     # An explicit stack: folders may be nested deeper than Python's recursion goes.
     stack = [folder]
     beside = _Beside()
     while stack:
         current = stack.pop()
+        if done is not None and _is_done(current, done):
+            continue
         try:
             with os.scandir(current) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
@@ -161,8 +200,9 @@ def _below(folder: str, root: str, archive: str | None) -> Iterator[Seen]:
             elif not (is_beside_database(entry.name) and entry.name.rpartition("-")[0] in present):
                 # What lies beside a database is part of it and no file of its own.
                 out.append(_seen(entry.path, root, info))
-        for seen in out:
-            yield beside.with_companions(seen, found)
+        if done is None or current.split("/") > done.split("/"):
+            for seen in out:
+                yield beside.with_companions(seen, found)
         stack.extend(reversed(folders))
 
 
@@ -195,8 +235,13 @@ def is_unchanged(seen: Seen, known: Known | None) -> bool:
 
 
 def has_settled(seen: Seen, now: float) -> bool:
-    """True if nobody has written to the file for a while. The change time counts: copying tools set the other one back."""
-    return now - seen.ctime_ns / 1e9 >= SETTLE_SECONDS
+    """True if nobody has written to the file for a while. The change time counts: copying tools set the other one back.
+
+    A change time in the future (the clock was set back, or a file server's runs ahead) says nothing: a file that is read
+    too early is read again when it has changed.
+    """
+    age = now - seen.ctime_ns / 1e9
+    return age >= SETTLE_SECONDS or age < -SETTLE_SECONDS
 
 
 def changes(

@@ -148,21 +148,23 @@ def compare_files(
     known: Mapping[str, Known],
     is_current: Callable[[Known], bool],
     folders: Set[str] = frozenset(),
+    named: Callable[[str], str] = lambda path: path,
 ) -> Files:
     """Files of the source against what the ledger knows of them.
 
-    `found`: the configured `folders` and every other path that the ledger knows. A file that lies under another name
+    `found`: the configured `folders` and every other path that the ledger knows; `named`: the name that the ledger has
+    for a path (it may show a purged value). A file that lies under another name
     with the same content was moved, not evicted.
     """
     out = Files()
     here: set[str] = set()
     for item in found:
         if isinstance(item, Missing):
-            if item.path not in known and item.path in folders:
+            if named(item.path) not in known and item.path in folders:
                 out.absent.append(item.path)
             continue
-        here.add(item.path)
-        row = known.get(item.path)
+        here.add(named(item.path))
+        row = known.get(named(item.path))
         if item.problem is not None:
             if not item.expected:
                 out.failed.append((item.path, item.problem))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from palace_pipeline.gaps.sides import Days, look_at_days
 from palace_pipeline.ingest import ingest
 from palace_pipeline.ingest.gathered import hash_of_file
 from palace_pipeline.ingest.preview import Preview
+from palace_pipeline.ingest.purged import Purged
 from palace_pipeline.ingest.recipes import current_in
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Tally
 from palace_pipeline.planner import Range
@@ -37,7 +38,8 @@ def window(home: Home, *, everything: bool, today: date | None = None) -> Range:
 @dataclass(slots=True)
 class Look:
     """What a look found. `left`: days that lost a conversation to another day and are to be shown anew; `only_here`: of
-    each evicted file, the conversations that no other file of the source shows any more."""
+    each evicted file, the conversations that no other file of the source shows any more; `elsewhere`: paths outside the
+    configured folders."""
 
     window: Range
     files: Files
@@ -45,6 +47,7 @@ class Look:
     news: list[Gap] = field(default_factory=list[Gap])
     left: list[date] = field(default_factory=list[date])
     only_here: dict[str, int] = field(default_factory=dict[str, int])
+    elsewhere: set[str] = field(default_factory=set[str])
     limited: bool = False
     busy: bool = False
 
@@ -110,10 +113,14 @@ def look(home: Home, span: Range, *, busy: bool = False) -> Look:
     with home.ledger() as ledger:
         known = known_files(ledger)
         folders = {str(folder.absolute()) for folder in home.settings.folders}
-        found = [*scan(home.settings.folders, home.path), *seen_again(elsewhere(known.values(), folders))]
+        others = dict(elsewhere(known.values(), folders))
+        found = [*scan(home.settings.folders, home.path), *seen_again(others.items())]
         current = current_in(home.settings)
-        files = compare_files(found, known, current, folders)
-        files.untaken = [(seen, why) for seen, why in files.untaken if not only_touched(seen, known, current)]
+        named = Purged.of(home, ledger).known_as
+        files = compare_files(found, known, current, folders, named)
+        files.untaken = [
+            (seen, why) for seen, why in files.untaken if not only_touched(seen, known.get(named(seen.path)), current)
+        ]
         days = look_at_days(home, ledger, span, recipes_of(home), indexes=not busy)
         left = ledger.rows("SELECT day FROM left_days WHERE day BETWEEN ? AND ? ORDER BY day", _iso(span))
         return Look(
@@ -123,6 +130,7 @@ def look(home: Home, span: Range, *, busy: bool = False) -> Look:
             news=not_taken(home, [seen for seen, _ in files.untaken]),
             left=[date.fromisoformat(row["day"]) for row in left],
             only_here=only_in_archive(ledger, {one.path for one in files.evicted}),
+            elsewhere=set(others),
             limited=_limited(ledger),
             busy=busy,
         )
@@ -151,9 +159,8 @@ def elsewhere(known: Iterable[Known], folders: Iterable[str]) -> Iterator[tuple[
             yield path, str(row["root"])
 
 
-def only_touched(seen: Seen, known: Mapping[str, Known], is_current: Callable[[Known], bool]) -> bool:
+def only_touched(seen: Seen, row: Known | None, is_current: Callable[[Known], bool]) -> bool:
     """True if a file has the bytes that were read of it, under another time or inode (it was copied back)."""
-    row = known.get(seen.path)
     if row is None or row["sha256"] is None or row["size"] != seen.size or not is_current(row):
         return False
     try:

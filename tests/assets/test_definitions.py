@@ -15,7 +15,8 @@ from palace_pipeline.model import LAKE
 from palace_pipeline.partitions import DAYS, range_tags
 from palace_pipeline.planner import Range
 from palace_pipeline.resources import PalaceResource
-from sensors.exports import export_folders, planned_days
+from sensors.days import planned_days
+from sensors.exports import export_folders
 from tests.ingest.exports_for_tests import chat, export
 
 DAY = date(2024, 5, 3)
@@ -43,8 +44,8 @@ def test_the_graph_is_the_documented_one() -> None:
 
 def test_jobs_sensors_and_checks() -> None:
     names = {job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")}
-    assert names == {"read_exports", "build_days", "refresh_stats"}
-    assert {s.name for s in defs.sensors or []} == {"export_folders", "planned_days"}
+    assert names == {"read_exports", "build_days", "refresh_stats", "look_for_gaps"}
+    assert {s.name for s in defs.sensors or []} == {"export_folders", "planned_days", "gaps", "run_failures"}
     checks = {key.name for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
         *("every_file_is_accounted_for", "sources_are_fresh", "schema_holds", "no_message_is_doubled"),

@@ -1,0 +1,95 @@
+"""When to compare source and archive: after work was done, and once a day without any.
+
+A sensor and no schedule: a schedule would look at the hour, whether or not anything has happened, and never soon after.
+The look is a run, not a part of the tick: it may take minutes, and its memory goes away with its process. It marks what
+is missing; `planned_days` asks for those days, with its own attempts and pauses.
+"""
+
+import time
+from dataclasses import dataclass
+
+import dagster as dg
+import orjson
+
+from assets.jobs import look_for_gaps, read_exports
+from palace_pipeline.model import short_hash
+from palace_pipeline.reasons import REASON_TAG
+from palace_pipeline.resources import PalaceResource
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Ledger
+from sensors.retries import Tried, asked_for, tried, under_way
+
+SOONEST_SECONDS = 3600.0
+LATEST_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The last look that was asked for: when (seconds since 1970), and how far the log of the stages was then."""
+
+    at: float = 0.0
+    log: int = -1
+
+    @classmethod
+    def of(cls, cursor: str | None) -> "Asked":
+        try:
+            found = orjson.loads(cursor or "{}")
+            return cls(float(found["at"]), int(found["log"]))
+        except (orjson.JSONDecodeError, TypeError, ValueError, KeyError):
+            return cls()
+
+
+def wait_for_look(last: Asked, log: int, before: Tried, now: float) -> float:
+    """Seconds until the next look is due; 0 or less: now. Pure.
+
+    `log`: how far the log of the stages is; `before`: the attempts at looking at this very state.
+    """
+    at = min(last.at, now)  # a clock that was set back must not put it off for a year
+    pause = SOONEST_SECONDS if log != last.log else LATEST_SECONDS
+    return max(at + pause, before.not_before if log != last.log else 0.0) - now
+
+
+def files_waiting(ledger: Ledger) -> tuple[list[str], str]:
+    """Files outside the watched folders that the last look found new or changed, and when it did."""
+    found = orjson.loads(ledger.meta("gaps_found") or "{}")
+    return [str(path) for path in found.get("files", [])], str(found.get("at", ""))
+
+
+@dg.sensor(
+    jobs=[look_for_gaps, read_exports],
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Compares source and archive an hour after work was done, else once a day; what is missing is made again.",
+)
+def gaps(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.SensorResult | dg.SkipReason:
+    """Start a look when one is due, and read what the last one found outside the watched folders."""
+    home: Home = palace.open()
+    if not home.exists:
+        return dg.SkipReason("no archive yet")
+    if under_way(context.instance):
+        return dg.SkipReason("work is under way")
+    last, now = Asked.of(context.cursor), time.time()
+    with home.ledger() as ledger:
+        row = ledger.one("SELECT max(rowid) AS n FROM stage_log")
+        log = int(row["n"] or 0) if row else 0
+        paths, found_at = files_waiting(ledger)
+    if paths and (run := _reading(context.instance, paths, found_at, now)) is not None:
+        return dg.SensorResult(run_requests=[run])
+    work = short_hash("gaps", str(log), time.strftime("%Y-%m-%d", time.gmtime(now)))
+    before = tried(context.instance, work)
+    wait = wait_for_look(last, log, before, now)
+    if wait > 0:
+        return dg.SkipReason(f"compared {(now - last.at) / 60:.0f} minutes ago; the next look is in {wait / 60:.0f}")
+    context.update_cursor(orjson.dumps({"at": now, "log": log}).decode())
+    run_key, tags = asked_for(work, before.attempts, {REASON_TAG: "source against archive"})
+    return dg.SensorResult(run_requests=[dg.RunRequest(job_name=look_for_gaps.name, run_key=run_key, tags=tags)])
+
+
+def _reading(instance: dg.DagsterInstance, paths: list[str], found_at: str, now: float) -> dg.RunRequest | None:
+    work = short_hash("files", found_at, *paths)
+    before = tried(instance, work)
+    if before.well or before.given_up or now < before.not_before:
+        return None
+    run_key, tags = asked_for(work, before.attempts, {REASON_TAG: f"{len(paths)} file(s) outside the watched folders"})
+    config = {"ops": {"raw_exports": {"config": {"only": paths, "settled": True}}}}
+    return dg.RunRequest(job_name=read_exports.name, run_key=run_key, tags=tags, run_config=config)
