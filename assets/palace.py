@@ -8,6 +8,7 @@ from assets.running import (
     Materialized,
     by_day,
     conversations_by_day,
+    note_run,
     result,
     rooms_chart,
     run_stage,
@@ -90,8 +91,8 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
     home = palace.open()
     span, counts = run_stage(context, home, write_pages)
     hits = counts["scan_hits"]
+    note_run(context, span, {**by_day(context, conversations_by_day(home, span), "pages"), **shown_counts(counts)})
     return dg.MaterializeResult(
-        metadata={**by_day(context, conversations_by_day(home, span), "pages"), **shown_counts(counts)},
         check_results=[
             *checked(context, home, "conversation_pages", span),
             dg.AssetCheckResult(

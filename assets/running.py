@@ -66,8 +66,16 @@ def run_stage(context: dg.AssetExecutionContext, home: Home, stage: Callable[[Jo
         seconds = time.perf_counter() - started
         with home.ledger() as ledger:
             write_receipt(home, ledger, job.batch)
-    context.add_asset_metadata({"seconds of work": round(seconds, 3)})
+    note_run(context, span, {"seconds of work": round(seconds, 3)})
     return span, counts
+
+
+def note_run(context: dg.AssetExecutionContext, span: Range, metadata: Mapping[str, Any]) -> None:
+    """Metadata of a run as a whole go to its last day, which is what Dagster shows of the asset.
+
+    Handed over with the result they would be stored with each day of the range, and the pictures in them, too.
+    """
+    context.add_asset_metadata(metadata, partition_key=span.last.isoformat())
 
 
 @contextmanager
@@ -108,16 +116,14 @@ def result(
 ) -> Materialized:
     """The materialisation of a table: rows of every day that has any, columns, counts of the run, pictures of them."""
     days = table_days(home, FILES[asset], span)
-    rows = _ROWS[asset]
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/column_schema": table_schema(TABLES[asset]),
-            **by_day(context, days, rows),
-            **{name: dg.MetadataValue.md(chart) for name, chart in (charts or {}).items() if chart},
-            **shown_counts(counts),
-        },
-        check_results=checks,
-    )
+    metadata = {
+        "dagster/column_schema": table_schema(TABLES[asset]),
+        **by_day(context, days, _ROWS[asset]),
+        **{name: dg.MetadataValue.md(chart) for name, chart in (charts or {}).items() if chart},
+        **shown_counts(counts),
+    }
+    note_run(context, span, metadata)
+    return dg.MaterializeResult(check_results=checks)
 
 
 _ROWS = {
