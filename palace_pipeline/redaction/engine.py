@@ -108,7 +108,7 @@ class Work:
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
 _RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
 _BASE64_TEXT = re.compile(
-    rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[2-7][0-9a-fA-F]){16}|[A-Z2-7]{32}|[A-Za-z0-9+/]{3,4}A[A-Z][A-Za-z0-9+/]{0,2}A"
+    rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:0[xX])?(?:[2-7][0-9a-fA-F]){16}|[A-Z2-7]{32}|[A-Za-z0-9+/]{3,4}A[A-Z][A-Za-z0-9+/]{0,2}A"
 )
 _URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
 

@@ -139,6 +139,9 @@ _WRAPPER = re.compile(
     rb"(?:new [A-Z]\w{2,30}|SecretStr|Secret|String|str|bytes|Buffer\.from|Some|Token|ApiKey|pydantic\.SecretStr|"
     rb"[A-Z]\w{0,24}(?:Credential|Credentials|Key|Token|Secret))\((?=\\{0,3}[\"'\x60])|[rbfuNE](?=[\"'])"
 )
+_SETS = (b"=", b":=", b"+=")
+_LEAD = re.compile(rb"[\[(]?[ \t]*(?:\\?\r?\n[ \t]*)?(?=[\"'\x60])")
+"""A literal that stands in brackets or on the next line."""
 _OPEN = re.compile(rb"[ \t]{0,12}(?:<!\[CDATA\[)?((?:\\{0,3}[\"'\x60]){1,3}|\*{1,2}[ \t]?\x60?)?")
 _QUOTED = {
     b'"': re.compile(rb"[^\"\n\r\x80]{1,1024}?(?=\\{0,3}\")"),
@@ -216,6 +219,8 @@ def _value(
         place = kind.end()
     while data[place : place + 1] in (b" ", b"\t", b"\x80", b"("):
         place += 1
+    if sign in _SETS and (lead := _LEAD.match(data, place)):
+        place = lead.end()
     wrapper = _WRAPPER.match(data, place)
     if wrapper:
         place = wrapper.end()

@@ -19,6 +19,10 @@ class View:
     sizes: list[int] = field(default_factory=list[int])
     firm: set[int] = field(default_factory=set[int])
     """Places in the view where the source itself says that two parts belong together (joined literals)."""
+    glued: bool = False
+    """Were signs dropped that may as well part two words?"""
+    changed: bool = False
+    """Was anything else decoded?"""
 
     def source(self, start: int, end: int) -> tuple[int, int]:
         """The span of the source that view[start:end] was made from."""

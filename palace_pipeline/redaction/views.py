@@ -94,11 +94,12 @@ _ESCAPE = (
     rb"\x1b[\[\]]|[A-Za-z0-9+/_=:.~\-]\\{1,4}[/_\-.+=~*:@!#$%&]|\\{1,4}(?:[uxU]\{?[0-9a-fA-F]{2}|[01][0-7]{2})|%[2-7][0-9A-Fa-f]|"
     rb"%0[AaDd]|</(?:code|b|strong|em|kbd|mark|span|tt|i|u)>|<wbr|[=:/@_0-9]\*\*[A-Za-z0-9]|[A-Za-z0-9_\-]{4}(?:\*|\*\*|\x60)[A-Za-z0-9_\-]{4}|"
     rb"&#[xX]?[0-9a-fA-F]{2,6};|&[a-zA-Z]{2,8};|=(?:3[DdA]|5F|2D|2E)|(?:=[2-7][0-9A-F]){3}|\\{2,4}[\"nrt]|"
-    rb"[A-Za-z0-9_\-][\x00-\x08\x0b\x0c\x0e-\x1a][A-Za-z0-9_\-]"
+    rb"[A-Za-z0-9_\-][\x00-\x08\x0b\x0c\x0e-\x1a][A-Za-z0-9_\-]|(?:\\(?:0000)?[2-7][0-9a-fA-F] ?){3}"
 )
 _ESCAPES = Program(_ESCAPE)
 _DECODE = (
-    r"(?P<ansi>\x1b\[[0-?]{0,32}[ -/]{0,4}[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
+    r"(?P<style>(?:\\(?:0000)?[2-7][0-9a-fA-F](?:\s|(?=[^0-9a-fA-F]))){3,})"
+    r"|(?P<ansi>\x1b\[[0-?]{0,32}[ -/]{0,4}[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
     r"|(?P<unicode>\\{1,4}(?:[ux]\{(?P<braced>[0-9a-fA-F]{1,6})\}|u(?P<four>[0-9a-fA-F]{4})|x(?P<two>[0-9a-fA-F]{2})"
     r"|U(?P<eight>00[01][0-9a-fA-F]{5})|(?P<octal>[01][0-7]{2})))"
     r"|(?P<control>\\{1,4}[nrt](?![A-Za-z]:))|(?P<plain>\\{1,4}(?P<char>[\"'/_\-.+=~*:@!#$%&()\[\]{}<>|`?]))"
@@ -134,6 +135,8 @@ def _decoded(found: re.Match[str]) -> str:
     if kind in _HEX_KINDS:
         code = int(found["octal"], 8) if found["octal"] else int(next(filter(None, found.group(*_HEX_KINDS[1:]))), 16)
         return chr(code) if code < 0x110000 else found[0]
+    if kind == "style":
+        return bytes.fromhex("".join(part.strip()[-2:] for part in found[0].split("\\")[1:])).decode("ascii", "replace")
     if kind == "printable":
         return bytes.fromhex(found[0].replace("=", "")).decode("ascii", "replace")
     if kind == "control":
@@ -158,8 +161,14 @@ def _trigger(telling: str, lookalike: str) -> re.Pattern[str]:
     return re.compile("|".join(parts))
 
 
-def normalised(text: str, data: bytes) -> View | None:
-    """The text with variants folded and escapes decoded, around the places that need it; None when nothing does."""
+_DROPPED = re.compile(r"\*\*|[*`\x00-\x1a]+")
+
+
+def normalised(text: str, data: bytes, *, apart: bool = False) -> View | None:
+    """The text with variants folded and escapes decoded, around the places that need it; None when nothing does.
+
+    A star, a backtick or a control character between two letters is dropped; with `apart` it parts them.
+    """
     places = [spans[0] for spans in _ESCAPES.spans(data)]
     folded = ""
     if not text.isascii():
@@ -192,7 +201,16 @@ def normalised(text: str, data: bytes) -> View | None:
             if found is None:
                 continue
             builder.add(text[position : found.start()], position, found.start() - position)
-            builder.add(_decoded(found), found.start(), found.end() - found.start())
+            plain = _decoded(found)
+            if plain == "" and found.lastgroup == "markup" and _DROPPED.fullmatch(found[0]):
+                inside = (
+                    text[found.start() - 1 : found.start()].isalnum() and text[found.end() : found.end() + 1].isalnum()
+                )
+                builder.view.glued = builder.view.glued or inside
+                plain = " " if apart and inside else ""
+            else:
+                builder.view.changed = True
+            builder.add(plain, found.start(), found.end() - found.start())
             position = found.end()
         builder.add(text[position:high], position, high - position)
         builder.add("\n", high, 0)
@@ -206,21 +224,27 @@ _QUOTE = rb"\\{0,3}[\"'`]"
 _NEWLINE = rb"(?:[ \t]{0,4}\\?\r?\n)?[ \t]{0,40}"
 _LITERALS = (
     rb"(?:"
-    + _QUOTE + _NEWLINE + rb"(?:[+.&]|\.\.|\|\||<>|\+\+)?" + _NEWLINE + rb"(?:[+.&]|\.\.)?[ \t]{0,4}[frbuNE]?" + _QUOTE
+    + _QUOTE + _NEWLINE + rb"(?:[+.&]|\.\.|\|\||<>|\+\+|~)?" + _NEWLINE + rb"(?:[+.&~]|\.\.)?[ \t]{0,4}[frbuNE]?" + _QUOTE
     + rb"|\{\d?\}" + _QUOTE + rb"\.format\(" + _QUOTE + rb"|%s" + _QUOTE + rb" ?[%,] ?\(?" + _QUOTE + rb"|\$\{" + _QUOTE
     + rb"|" + _QUOTE + rb";?[ \t]{0,4}\r?\n[ \t]{0,24}[\w$.]{1,32}[ \t]{0,4}"
     + rb"(?:\+=|\.=|=[ \t]?[\w$.]{1,32}[ \t]?[+.])[ \t]{0,4}" + _QUOTE
     + rb")"
 )  # fmt: skip
-_STAMP = rb"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\dZ]{0,8} (?:\[?[A-Z]{4,8}\]? )?)?"
+_STAMP = (
+    rb"(?:(?:\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[.,\dZ+:]{0,12}\]?"
+    rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.\-]{1,32} [\w./\-]{1,32}(?:\[\d{1,7}\])?:) (?:[\[<]?[A-Za-z]{4,8}[\]>]?:? )?"
+    rb"|[\w.\-]{2,24} {1,12}\| )?"
+)
+"""What a log puts before each line."""
 _WRAP = (
-    rb"(?:(?:[ \t]{0,4}[\\=|]?\r?\n|<br ?/?>)[ \t]{0,24}" + _STAMP
-    + rb"(?:[>|+#*] ?|// ?|\d{1,6}[\t:|] ?)?[ \t]{0,24}|\\{1,3}r?\\{0,3}n)"
+    rb"(?:(?:[ \t]{0,4}[\\=|\x60\x80]?\r?\n|<br ?/?>)[ \t]{0,24}" + _STAMP
+    + rb"(?:[>|+#*\x80] ?|// ?|\d{1,6}[\t:|] ?){0,3}[ \t]{0,24}|\\{1,3}r?\\{0,3}n|\t)"
 )  # fmt: skip
 _CUT_LITERAL = Program(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
-_LINE_END = rb"[A-Za-z0-9+/_=.~:\-]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
+_LINE_END = rb"[A-Za-z0-9+/_=.~:\-$]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
-_LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-]*")
+_LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-$]*")
+_TAB_REST = re.compile(rb"[A-Za-z0-9+/_=~\-]{6,512}")
 _ANY = Program(
     _ESCAPE
     + rb"|"
@@ -238,7 +262,7 @@ _ANY = Program(
 
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
 _FILE_NAME = re.compile(rb"[\w\-]{1,60}\.[a-z]{1,5}")
-_UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-]{10,100}")
+_UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-$]{10,100}")
 
 
 def views_of(text: str, data: bytes) -> Iterator[View]:
@@ -248,6 +272,8 @@ def views_of(text: str, data: bytes) -> Iterator[View]:
         view = normalised(text, data)
         if view is not None and view.text != text:
             yield view
+            if view.glued and view.changed and (other := normalised(text, data, apart=True)):
+                yield other
     if telling:
         view = joined(text, data)
         if view is not None and view.text != text:
@@ -282,6 +308,8 @@ def joined(text: str, data: bytes) -> View | None:
     last = 0
     for spans in _CUT_LINE.spans(data):
         start, end = spans[0][0] + 10, spans[0][1] - 1
+        if data[start] == 9 and not _random_after(data, end):
+            continue
         # the next line of a block that has been cut before, or a line that ends like the first part of a token
         if (last and _UNBROKEN.fullmatch(data, last, start)) or (
             not _plain_end(data[start - 10 : start]) and _cut_like(data[max(0, start - 64) : start])
@@ -306,6 +334,15 @@ def joined(text: str, data: bytes) -> View | None:
         builder.add(text[position:high], position, high - position)
         builder.add("\n", high, 0)
     return builder.done()
+
+
+def _random_after(data: bytes, at: int) -> bool:
+    """May a token go on here behind a tab? Columns of words and numbers, and names of files, do not."""
+    found = _TAB_REST.match(data, at)
+    run = found[0] if found else b""
+    letters = len(run) - len(run.translate(None, _LETTERS))
+    odd = letters < len(run) or run[1:] != run[1:].lower()
+    return bool(letters) and odd and run.count(b"/") < 2 and word_share(run.decode()) < 0.3
 
 
 @lru_cache(65536)
@@ -350,6 +387,8 @@ def _cut_like(before: bytes) -> bool:
 def decoded_base64(run: str) -> str | None:
     """The text under a run of base64 (either alphabet) or hex, or None when there is none."""
     body = run.rstrip("=")
+    if body[:2] in ("0x", "0X"):
+        body = body[2:]
     if len(body) >= 32 and len(body) % 2 == 0:
         try:
             plain = _printable(bytes.fromhex(body[:64] if len(body) > 64 else body))

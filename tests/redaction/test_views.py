@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palace_pipeline.redaction.views import decoded_base64, flat, fold, joined, normalised
-from tests.redaction.samples import GITHUB, base64_of, token
+from tests.redaction.samples import GITHUB, base64_of, funnel, token
+
+FUNNEL = funnel()
 
 
 @given(st.text(alphabet=st.characters(codec=None)))  # type: ignore[arg-type]
@@ -36,6 +38,8 @@ def _seen(text: str) -> str:
         ("&#115;ecret", "secret"),
         ("https:\\/\\/a", "https://a"),
         ("x=<code>a1</code>", "x=a1"),
+        ("\\73 \\65 \\63 ret1", "secret1"),
+        ("\\000073\\000065\\000063ret1".replace("63r", "63 r"), "secret1"),
     ],
 )
 def test_disguises_are_seen_through(text: str, plain: str) -> None:
@@ -53,7 +57,19 @@ def test_folding_goes_by_category_not_by_list() -> None:
     assert fold("中") == "中"
 
 
-@pytest.mark.parametrize("joint", ["\n", "\r\n", "\\\n", "\n    ", "\n> ", '" + "', "' . '", '" +\n  "', '" "'])
+@pytest.mark.parametrize(
+    "joint",
+    [
+        *("\n", "\r\n", "\\\n", "`\n  ", "\n    ", "\n> ", "\n> > ", " │\n│ ", "\t", "<br>", "\n// "),
+        *(
+            "\n2026-01-02 03:04:05 INFO ",
+            "\n[2026-01-02T03:04:05Z] [warn] ",
+            "\nJan 12 03:04:05 web1 app[77]: ",
+            "\napp_1  | ",
+        ),
+        *('" + "', "' . '", "' ~ '", '" +\n  "', '" "'),
+    ],
+)
 def test_a_cut_token_is_put_together_and_mapped_back(joint: str) -> None:
     value = token(GITHUB)
     text = f'x = "{value[:20]}{joint}{value[20:]}" end'
@@ -86,3 +102,17 @@ def test_base64_of_text_is_read_and_of_noise_is_not() -> None:
     assert decoded_base64(base64_of("the key is somewhere in here")) == "the key is somewhere in here"
     assert decoded_base64(b"the key is somewhere here ok!!!!".hex()) == "the key is somewhere here ok!!!!"
     assert decoded_base64(token("[A-Za-z0-9+/]{60}")) is None
+
+
+@pytest.mark.parametrize("rest", ["src/main.py", "name", "2026-01-02", "12345678", "README.md"])
+def test_a_column_of_words_is_not_joined_to_the_one_before_it(rest: str) -> None:
+    text = f"{token('[0-9a-f]{40}')}\t{rest}"
+    assert joined(text, flat(text)) is None
+
+
+@pytest.mark.parametrize("sign", ["`", "\0", "*", "**"])
+def test_a_sign_between_a_word_and_a_disguised_token_parts_or_joins(sign: str) -> None:
+    value = token(GITHUB)
+    for text in (f"word{sign}{value[:7]}\u200b{value[7:]}", f"{value[:9]}{sign}{value[9:15]}\u200b{value[15:]}"):
+        kept = FUNNEL.redact_fields({"text": text}).texts["text"]
+        assert value[20:] not in kept
