@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import zstandard
 from ahocorasick_rs import BytesAhoCorasick
 
 from palace_pipeline.model import LAKE
@@ -113,6 +114,7 @@ def prove(
 
     say("lake", _in_lake(home, probes, keys))
     say("vault records", _in_vault(home, probes, "records", ()))
+    say("vault catalogue", _in_catalogue(home, probes))
     if pieces:
         say("vault pieces", _in_vault(home, probes, "pieces", spared))
     say("palace.duckdb", _in_tables(home, probes, keys))
@@ -153,6 +155,19 @@ def _in_vault(home: Home, probes: Probes, table: Any, spared: Collection[str]) -
         for digest, data in vault.every(table):
             if digest not in spared and probes.in_bytes(data):
                 yield digest[:12]
+
+
+def _in_catalogue(home: Home, probes: Probes) -> Iterator[str]:
+    """What the vault knows of files lies packed in it."""
+    if not (home.path / "vault/vault.sqlite").exists():
+        return
+    with closing(Vault(home.path / "vault", reading=True)) as vault:
+        for path, packed in vault.rows("SELECT path, entry FROM catalogue"):
+            entry = zstandard.ZstdDecompressor().decompress(packed)
+            if probes.in_text(path) or probes.in_bytes(entry) or probes.in_text(entry.decode("utf-8", "replace")):
+                yield "an entry"
+        if any(probes.in_text(text) for row in vault.rows("SELECT path, member FROM places") for text in row):
+            yield "a place"
 
 
 def _in_tables(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) -> Iterator[str]:

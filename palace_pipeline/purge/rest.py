@@ -98,10 +98,8 @@ def finish(home: Home, batch: str) -> dict[str, int]:
         publish_vectors(Job(home, span, recipes, batch))
     with home.ledger() as ledger:
         rebuild_indexes(home, ledger, recipes)
-    home.warehouse.unlink(missing_ok=True)
-    for span in spans:
-        publish_tables(Job(home, span, recipes, batch))
-    publish_exports(home, batch)
+    built = [publish_tables(Job(home, span, recipes, batch))["anew"] for span in spans]
+    publish_exports(home, batch, anew=not any(built))
     with home.ledger() as ledger, ledger.transaction():
         for key in gone:
             for table in ("published", "conversations"):

@@ -11,6 +11,7 @@ from typing import Any
 from palace_pipeline.planner import EVER, due
 from palace_pipeline.stages.common import Counts, Job, Key, day_of, gone, key_of, logged
 from palace_pipeline.stages.names import with_shown_names
+from palace_pipeline.stages.words_gone import tables_are_new, words_are_gone
 from palace_pipeline.store import stats, warehouse
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
@@ -20,14 +21,21 @@ _RULES = "tables_redaction"
 
 
 def publish_tables(job: Job) -> Counts:
-    """Bring `palace.duckdb` up to date for what has changed on the job's days. Returns rows per table."""
+    """Bring `palace.duckdb` up to date for what has changed on the job's days. Returns rows per table.
+
+    With the last day that has work the file is built anew if the rules have changed since, or if words that it showed
+    have been masked: they stay in a file that goes on. Readers find the old file until the new one is complete.
+    """
     started = time.perf_counter()
     home = job.home
     with home.ledger() as ledger:
         work = due(ledger, "tables", job.span, job.recipes, force=job.force)
+        rules = ledger.meta(_RULES)
+        done = (rules != job.recipes.redaction or words_are_gone(ledger)) and _nothing_else(ledger, job, work)
+        anew = done and (words_are_gone(ledger) or rules not in (None, job.recipes.redaction))
         result = warehouse.publish(
             home.path,
-            changed=[(*key_of(row), day_of(row)) for row in work if not gone(row)],
+            changed=None if anew else [(*key_of(row), day_of(row)) for row in work if not gone(row)],
             removed=[key_of(row) for row in work if gone(row)],
             exports=export_rows(home, ledger),
             skips=skip_rows(home, ledger),
@@ -35,15 +43,20 @@ def publish_tables(job: Job) -> Counts:
             zone=home.settings.zone,
         )
         built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in work]
-        ledger.mark_built("tables", built)
-        if (before := ledger.meta(_RULES)) != job.recipes.redaction and not due(ledger, "tables", EVER, job.recipes):
-            if before is not None and not result.full:
-                # Deleted rows stay in the blocks of the file until others are written over them.
-                result = _anew(home, ledger)
-            ledger.set_meta(_RULES, job.recipes.redaction)
+        with ledger.transaction():
+            ledger.mark_built("tables", built)
+            if done:
+                ledger.set_meta(_RULES, job.recipes.redaction)
+                tables_are_new(ledger)
         note_published(ledger)
         rows = {f"{table}_rows": count for table, count in result.counts.items()}
-        return logged(job, ledger, "tables", started, {"conversations": len(work), **rows})
+        return logged(job, ledger, "tables", started, {"conversations": len(work), "anew": int(anew), **rows})
+
+
+def _nothing_else(ledger: Ledger, job: Job, work: Iterable[Row]) -> bool:
+    """True if no other conversation than these waits for the tables."""
+    waiting = {key_of(row) for row in due(ledger, "tables", EVER, job.recipes)}
+    return waiting <= {key_of(row) for row in work}
 
 
 def publish_anew(job: Job) -> Counts:
@@ -54,6 +67,7 @@ def publish_anew(job: Job) -> Counts:
         result = _anew(job.home, ledger)
         ledger.mark_built("tables", [(key_of(row), row["made_from"], None) for row in work])
         ledger.set_meta(_RULES, job.recipes.redaction)
+        tables_are_new(ledger)
         note_published(ledger)
         rows = {f"{table}_rows": count for table, count in result.counts.items()}
         return logged(job, ledger, "tables", started, {"conversations": len(work), **rows})
@@ -70,21 +84,24 @@ def _anew(home: Home, ledger: Ledger) -> warehouse.PublishResult:
     )
 
 
-def publish_exports(home: Home, batch: str) -> Counts:
+def publish_exports(home: Home, batch: str, *, anew: bool = False) -> Counts:
     """Bring the tables `exports` and `skips`, and the views, up to date. Returns the number of views.
 
-    For looks that found files but no conversation that is new or changed: no day has work then.
+    For looks that found files but no conversation that is new or changed: no day has work then. `anew`: the whole file is
+    built anew, as it is where words that it showed have been masked while other days still have work.
     """
     started = time.perf_counter()
     with home.ledger() as ledger:
+        anew = anew or words_are_gone(ledger)
         warehouse.publish(
             home.path,
-            changed=[],
+            changed=None if anew else [],
             exports=export_rows(home, ledger),
             skips=skip_rows(home, ledger),
             pages=PagesOf(ledger),
             zone=home.settings.zone,
         )
+        tables_are_new(ledger)
         note_published(ledger)
         counts: Counts = {"views": len(stats.create_stats(home.path))}
         finished = datetime.now(UTC).isoformat(timespec="seconds")

@@ -14,6 +14,7 @@ from palace_pipeline.redaction.report import place_of
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
 from palace_pipeline.stages.withheld import ERROR, Place, emptied, hits, note_redacted
+from palace_pipeline.stages.words_gone import masks_in_tables, note_words_gone
 from palace_pipeline.transcripts.rows import conversation_row, conversations_of, message_rows
 
 
@@ -32,6 +33,7 @@ def redact(job: Job) -> Counts:
             for part in batches(rows):
                 assert funnel is not None
                 keys = [key_of(row) for row in part]
+                before = masks_in_tables(lake.read("clean/findings", [month], keys=keys).iter_rows(named=True))
                 heads: list[dict[str, Any]] = []
                 messages: list[dict[str, Any]] = []
                 findings: list[dict[str, Any]] = []
@@ -85,6 +87,8 @@ def redact(job: Job) -> Counts:
                     (key_of(row), row["made_from"], outcome.get(key_of(row), ("none", "ok"))[0]) for row in part
                 ]
                 with ledger.transaction():
+                    held = {key for key, places in withheld.items() if places}
+                    note_words_gone(ledger, before, masks_in_tables(findings), held)
                     ledger.mark_built("redacted", built)
                     note_redacted(ledger, {key: made_from for key, made_from, _ in built}, withheld)
                     if remember:

@@ -17,6 +17,7 @@ from palace_pipeline.model import CHUNKS, CONVERSATIONS, DRAWERS, MESSAGES, VECT
 from palace_pipeline.planner import EXPECTED, Recipes
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Job, Key
+from palace_pipeline.stages.words_gone import note_words_gone
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.transcripts.rows import conversation_row
 
@@ -135,6 +136,7 @@ def withhold(
             )
             if row is None or row["redacted_in"] is None:
                 continue
+            note_words_gone(ledger, {}, {}, [key])
             same = row["made_from"] == row["redacted_in"]
             _write(ledger, key, row["redacted_in"], row["attempts"] if same else 1, places)
             _mark_empty(ledger, key, job.recipes, stage)
