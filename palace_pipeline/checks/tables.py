@@ -34,19 +34,16 @@ class Rule:
 
 
 _MESSAGE_VALUES = {"role": tuple(ROLES), "kind": get_args(Kind)}
-_MESSAGES = (
-    ("message_id", "seq", "branch_active", "role", "kind", "text", "citations", "attachment"),
-    ((*_KEY, "message_id"), (*_KEY, "seq")),
-    _MESSAGE_VALUES,
-    {"seq": (0, float("inf"))},
-)
+_MESSAGE_COLUMNS = ("message_id", "seq", "branch_active", "role", "kind", "text", "citations", "attachment")
+_PLACES = {"seq": (0, float("inf"))}
 _CONVERSATIONS = (("dated", "origin", "status"), (_KEY,), {"origin": get_args(Origin), "status": _STATUS}, {})
 _PIECES = ("drawer_id", "chunk_index", "kind", "first_seq", "last_seq", "tokens")
 _COUNTED = {name: (0, float("inf")) for name in ("chunk_index", "first_seq", "last_seq", "tokens")}
 _BY_TABLE: dict[str, tuple[Any, Any, Any, Any]] = {
-    "raw/messages": _MESSAGES,
+    # That no id stands there twice is told by `messages.DOUBLED`, with all else that can be doubled.
+    "raw/messages": (_MESSAGE_COLUMNS, ((*_KEY, "seq"),), _MESSAGE_VALUES, _PLACES),
     "raw/conversations": _CONVERSATIONS,
-    "clean/messages": _MESSAGES,
+    "clean/messages": (_MESSAGE_COLUMNS, ((*_KEY, "message_id"), (*_KEY, "seq")), _MESSAGE_VALUES, _PLACES),
     "clean/conversations": _CONVERSATIONS,
     "clean/findings": (("field", "kind", "rule", "layer", "length", "fingerprint"), (), {}, {"length": (0, 1e12)}),
     "clean/chunks": (

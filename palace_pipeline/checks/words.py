@@ -32,7 +32,7 @@ def said(messages: pl.DataFrame, chunks: pl.DataFrame) -> pl.DataFrame:
     """
     people = chunks.filter(pl.col("kind") == "people").select(_KEY).unique().with_columns(named=pl.lit(True))
     shown = messages.filter(pl.col("branch_active") & pl.col("hidden_reason").is_null())
-    spoken = VISIBLE & (pl.col("text").str.strip_chars() != "")
+    spoken = VISIBLE & (solid(pl.col("text")) != "")
     is_document = pl.col("provider").is_in(DOCUMENT_PROVIDERS)
     name = pl.when(pl.col("named") & (pl.col("speaker") != "")).then(pl.col("speaker") + ": ").otherwise(pl.lit(""))
     thinking = (pl.col("role") == "thinking") | (pl.col("kind") == "thinking")
