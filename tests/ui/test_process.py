@@ -98,12 +98,11 @@ def test_a_signal_stops_it_with_a_run_under_way_and_leaves_no_process(home: Path
 
 @slow
 def test_after_kill_9_of_the_whole_tree_the_next_command_clears_the_dead_run(home: Path) -> None:
-    with served(home) as ui:
-        with writer(home):
-            run_id = waiting_run(ui)
-            for process in processes_of(home):
-                process.kill()
-            until(lambda: not processes_of(home), "all are killed", 10)
+    with served(home) as ui, writer(home):
+        run_id = waiting_run(ui)
+        for process in processes_of(home):
+            process.kill()
+        until(lambda: not processes_of(home), "all are killed", 10)
     assert status_in(home, run_id) == "STARTED"  # nobody has said otherwise
     assert palace(home, "ingest").returncode == 0
     assert status_in(home, run_id) == "FAILURE"
@@ -112,11 +111,10 @@ def test_after_kill_9_of_the_whole_tree_the_next_command_clears_the_dead_run(hom
 
 @slow
 def test_after_kill_9_of_the_command_its_services_end_and_a_new_ui_clears_the_dead_run(home: Path) -> None:
-    with served(home) as ui:
-        with writer(home):
-            run_id = waiting_run(ui)
-            ui.process.kill()
-            until(lambda: not processes_of(home), "the services have ended", 30)
+    with served(home) as ui, writer(home):
+        run_id = waiting_run(ui)
+        ui.process.kill()
+        until(lambda: not processes_of(home), "the services have ended", 30)
     with served(home) as ui:
         assert ui.status(run_id) in ("FAILURE", "CANCELED")
 
