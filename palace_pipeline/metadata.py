@@ -130,8 +130,8 @@ def page_schema() -> dg.TableSchema:
 
 def page_lineage() -> dg.TableColumnLineage:
     """Where the properties of a page come from."""
-    from_messages = {"date": "day", **{name: name for name in ("provider", "conversation_id", "title", "model")}}
-    from_messages |= {"started_at": "created_at", "ended_at": "created_at", "source_sha256": "source_sha256"}
+    from_messages = {"date": "day", **{name: name for name in ("provider", "conversation_id", "model")}}
+    from_messages |= {"started_at": "created_at", "ended_at": "created_at"}
     deps = {name: [_column("redacted_transcripts", column)] for name, column in from_messages.items()}
     deps |= {"wing": [_column("drawers", "wing")], "rooms": [_column("drawers", "room")]}
     return dg.TableColumnLineage(deps)

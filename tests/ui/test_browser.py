@@ -136,3 +136,5 @@ def test_a_strangers_walk(walk: Walk) -> None:
     assert len(list(walk.folder.glob("*.png"))) == 8
     for word in SAID.split():
         assert not any(word in page_source for page_source in walk.seen), "chat text in the UI"
+        stored = [p for p in (ui.home / "dagster").rglob("*") if p.is_file() and word.encode() in p.read_bytes()]
+        assert not stored, "chat text in Dagster's storage"
