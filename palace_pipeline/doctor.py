@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import stat
 import time
 from collections.abc import Iterator
@@ -21,8 +20,11 @@ from palace_pipeline.planner import Range, plan
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.files import TEMPORARY_PREFIX
 from palace_pipeline.store.home import SCHEMA_VERSION, Home
+from palace_pipeline.store.keep import FOLDER, kept
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.lock import HomeBusy, writer
+from palace_pipeline.store.quiet import soundness
+from palace_pipeline.store.salvage import ledger_damage, vault_damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +38,24 @@ class Finding:
 
 def examine(home: Home, days: Range | None = None) -> list[Finding]:
     """All findings, worst last. `days`: those whose contents are checked (None: all of them)."""
-    checks = (
-        *(_version, _permissions, _databases, _lake, _tables, _indexes, _waiting, _withheld, _quarantine),
-        _drift,
-    )
-    findings = [finding for check in checks for finding in check(home)]
-    findings += _contents(home, days)
+    findings = [*_version(home), *_permissions(home), *_databases(home)]
+    checks = (_lake, _tables, _unfinished, _kept)
+    if not any(finding.level == "wrong" and "the ledger" in finding.what for finding in findings):
+        # Without the ledger nobody knows what should be there.
+        checks += (_indexes, _waiting, _withheld, _quarantine, _drift)
+        findings += _contents(home, days)
+    findings += (finding for check in checks for finding in check(home))
     order = {"ok": 0, "note": 1, "wrong": 2}
     return sorted(findings, key=lambda finding: order[finding.level])
 
 
 def _version(home: Home) -> Iterator[Finding]:
-    version = (home.path / "schema_version").read_text(encoding="utf-8").strip()
-    if version == str(SCHEMA_VERSION):
+    version = home.version()
+    if version == SCHEMA_VERSION:
         yield Finding("ok", f"home {home.path}, schema {version}")
     else:
-        yield Finding("wrong", f"home has schema {version}, this Palace knows {SCHEMA_VERSION}", "update Palace")
+        what = f"the home has schema {version}, this Palace writes {SCHEMA_VERSION}; nothing is lost by the change"
+        yield Finding("note", what, "the next palace ingest brings it up to date")
 
 
 def _permissions(home: Home) -> Iterator[Finding]:
@@ -71,20 +75,24 @@ def _permissions(home: Home) -> Iterator[Finding]:
 
 
 def _databases(home: Home) -> Iterator[Finding]:
-    for name, path in (("ledger", home.path / "ledger.sqlite"), ("vault", home.path / "vault/vault.sqlite")):
-        if not path.exists():
-            yield Finding("wrong", f"the {name} ({path}) is not there", "restore it from a backup, or ingest again")
-            continue
-        try:
-            connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
-            answer = connection.execute("PRAGMA quick_check").fetchone()[0]
-            connection.close()
-        except sqlite3.DatabaseError as error:
-            answer = type(error).__name__
-        if answer == "ok":
-            yield Finding("ok", f"{name} is sound")
-        else:
-            yield Finding("wrong", f"the {name} ({path}) is damaged", "restore it from a backup, or ingest again")
+    """Ledger and vault, to the last page and piece."""
+    vault_there = (home.path / "vault/vault.sqlite").exists()
+    ledger_wrong = ledger_damage(home.ledger_path)
+    if ledger_wrong is None:
+        yield Finding("ok", "the ledger is sound")
+    else:
+        mend = "palace rebuild --from vault" if vault_there else "palace restore BACKUP, or palace ingest your exports"
+        yield Finding("wrong", f"the ledger ({home.ledger_path}) {ledger_wrong}", mend)
+    vault_wrong = vault_damage(home.path / "vault")
+    if vault_wrong is None:
+        yield Finding("ok", "the vault is sound: every piece and record is what its name says")
+    elif vault_there or ledger_wrong is None:
+        yield Finding(
+            "wrong",
+            f"the vault ({home.path / 'vault'}) {vault_wrong}",
+            "palace rebuild --from vault: what is lost is read again from the export files that are still there; "
+            "or palace restore BACKUP",
+        )
 
 
 def _lake(home: Home) -> Iterator[Finding]:
@@ -92,11 +100,10 @@ def _lake(home: Home) -> Iterator[Finding]:
     for table in LAKE:
         for month in home.lake.months(table):
             try:
-                home.lake.read(table, [month], columns=["day"])
+                home.lake.read(table, [month])
             except LakeDamaged as error:
                 broken += 1
-                what, _, mend = str(error).partition(" Delete it; ")
-                yield Finding("wrong", what, f"delete it; {mend}")
+                yield Finding("wrong", error.what, error.mend)
     if not broken:
         yield Finding("ok", "every month file of the lake can be read")
 
@@ -106,16 +113,12 @@ def _tables(home: Home) -> Iterator[Finding]:
 
     if not home.warehouse.exists():
         if any(home.lake.months("clean/messages")):
-            yield Finding("wrong", "palace.duckdb is not there", "palace ingest after a backfill of any day makes it")
+            yield Finding("wrong", "palace.duckdb is not there", "palace rebuild")
         return
     try:
         count = query(home.path, "SELECT count(*) FROM conversations")[1][0][0]
     except Exception as error:  # noqa: BLE001 - whatever DuckDB says of a damaged file, it cannot be used
-        yield Finding(
-            "wrong",
-            f"palace.duckdb cannot be read ({type(error).__name__})",
-            "delete it, then: palace backfill for any day of the archive builds it whole",
-        )
+        yield Finding("wrong", f"palace.duckdb cannot be read ({type(error).__name__})", "palace rebuild")
         return
     yield Finding("ok", f"palace.duckdb holds {count:,} conversations")
 
@@ -126,18 +129,37 @@ def _indexes(home: Home) -> Iterator[Finding]:
         published = int(row["n"]) if row else 0
     if published == 0:
         return
-    from palace_pipeline.store.lexical import open_reader
+    if (wrong := soundness(home.path / "chroma/chroma.sqlite3")) is not None:
+        yield Finding("wrong", f"the Chroma collection ({home.path / 'chroma'}) {wrong}", "palace rebuild")
+    from palace_pipeline.store.lexical import StaleIndexError, open_reader
 
-    reader = open_reader(home.path / "lexical")
+    try:
+        reader = open_reader(home.path / "lexical")
+    except StaleIndexError as error:
+        yield Finding("wrong", str(error), "palace rebuild")
+        return
     lexical = reader.count() if reader is not None else 0
     if lexical != published:
-        yield Finding(
-            "wrong",
-            f"the lexical index holds {lexical:,} of {published:,} chunks",
-            f"delete {home.path / 'lexical'}, then: palace ingest",
-        )
+        yield Finding("wrong", f"the lexical index holds {lexical:,} of {published:,} chunks", "palace rebuild")
     else:
         yield Finding("ok", f"the lexical index holds {lexical:,} chunks")
+
+
+def _unfinished(home: Home) -> Iterator[Finding]:
+    if (home.path / ".rebuild").exists():
+        yield Finding("note", "a rebuild from the vault was interrupted", "palace rebuild --from vault goes on with it")
+    if (home.path / ".restore/swap.json").exists():
+        yield Finding("note", "a restore was interrupted when all was ready", "the next palace ingest finishes it")
+
+
+def _kept(home: Home) -> Iterator[Finding]:
+    if found := kept(home.path):
+        size = sum(path.stat().st_size for path in (home.path / FOLDER).rglob("*") if path.is_file())
+        yield Finding(
+            "note",
+            f"{len(found)} thing(s) from before an upgrade or a repair are kept in {FOLDER}/ ({size / 1e6:,.1f} MB)",
+            f"delete {home.path / FOLDER} when all is well",
+        )
 
 
 def _contents(home: Home, days: Range | None) -> Iterator[Finding]:

@@ -70,8 +70,7 @@ def _looked(check: Check, found: Found, look: object) -> bool:
         assert callable(look)
         look(check, found)
     except LakeDamaged as error:
-        what, _, mend = str(error).partition(" Delete it; ")
-        found.note([Problem(what, mend=f"delete it; {mend}")])
+        found.note([Problem(error.what, mend=error.mend)])
         return False
     except Exception as error:  # noqa: BLE001 - a store that cannot be read has many words for it, which may quote a text
         found.note([Problem(f"could not look ({type(error).__name__})", check.asset, mend="palace doctor")])

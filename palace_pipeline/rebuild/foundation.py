@@ -26,8 +26,7 @@ from palace_pipeline.store.files import make_folder, replacing
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.ledger import Key, Ledger
-from palace_pipeline.store.quiet import soundness
-from palace_pipeline.store.salvage import is_sound, salvage
+from palace_pipeline.store.salvage import ledger_damage, salvage, vault_damage
 from palace_pipeline.store.swap import swap_in
 from palace_pipeline.store.vault import Vault
 from palace_pipeline.transcripts.rows import conversations_of
@@ -84,7 +83,7 @@ def make_foundation(home: Home, batch: str) -> Recovered:
 
 def _mend_vault(home: Home, folder: Path, recovered: Recovered) -> None:
     """Replace a damaged vault by what can be read of it; the damaged one is kept."""
-    wrong = is_sound(home.path / "vault")
+    wrong = vault_damage(home.path / "vault")
     if wrong is None:
         return
     if not (home.path / "vault/vault.sqlite").exists():
@@ -108,10 +107,7 @@ def _mend_vault(home: Home, folder: Path, recovered: Recovered) -> None:
 
 def _begin_ledger(home: Home, staged: StagedHome, recovered: Recovered) -> None:
     """A ledger that knows all sources and nothing that was built: from the old one, or from the vault's catalogue."""
-    wrong = soundness(home.ledger_path, thorough=True) if home.ledger_path.exists() else "is not there"
-    if wrong is None:
-        with closing(sqlite3.connect(f"{home.ledger_path.as_uri()}?mode=ro", uri=True, timeout=60)) as old:
-            wrong = None if old.execute("PRAGMA user_version").fetchone()[0] else "is empty"
+    wrong = ledger_damage(home.ledger_path)
     if wrong is not None:
         recovered.say(
             f"the ledger {wrong}: it was made again from the vault. Not known any more: which earlier forms of a "

@@ -10,6 +10,7 @@ from palace_pipeline.model import CONVERSATIONS, LAKE, MESSAGES, Conversation, f
 from palace_pipeline.planner import clear_left_days, due, split_by_month
 from palace_pipeline.stages.common import Counts, Job, Key, batches, day_of, gone, key_of, logged
 from palace_pipeline.stages.progress import report
+from palace_pipeline.store.keep import set_aside
 from palace_pipeline.store.lake import Lake, month_of
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import Vault
@@ -24,6 +25,8 @@ def normalize(job: Job) -> Counts:
     with job.home.ledger() as ledger, job.home.vault() as vault:
         work = due(ledger, "normalized", job.span, job.recipes, force=job.force)
         counts["days"] = len({row["day"] for row in work})
+        if job.force:
+            _set_damage_aside(job, ledger)
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows):
@@ -55,6 +58,16 @@ def normalize(job: Job) -> Counts:
 def raw_identity(day: str, dated: bool, source_sha256: str, conversation: Conversation) -> str:
     """Identity of a transcript in `lake/raw`: what the ledger notes, and what a look at the lake makes of its rows."""
     return short_hash(day, str(int(dated)), source_sha256, to_record(conversation).decode())
+
+
+def _set_damage_aside(job: Job, ledger: Ledger) -> None:
+    """A backfill of all conversations of a month writes its files from nothing: those that cannot be read may go."""
+    days = [row["day"] for row in ledger.rows("SELECT DISTINCT day FROM conversations ORDER BY day")]
+    first, last = job.span.first.isoformat(), job.span.last.isoformat()
+    inside = {day[:7] for day in days if first <= day <= last}
+    whole = inside - {day[:7] for day in days if not first <= day <= last}
+    for path in job.home.lake.unreadable(sorted(whole)):
+        set_aside(job.home.path, path)
 
 
 def canonical(ledger: Ledger, vault: Vault, row: Row) -> tuple[Conversation, str]:

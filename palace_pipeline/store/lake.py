@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from palace_pipeline.model import LAKE
-from palace_pipeline.store.files import make_folder, replacing
+from palace_pipeline.store.files import Told, make_folder, replacing
 
 Key = tuple[str, str]
 _ORDER = ("day", "provider", "conversation_id", "seq", "chunk_index")
@@ -25,8 +25,12 @@ def month_of(day: date) -> str:
     return f"{day:%Y-%m}"
 
 
-class LakeDamaged(RuntimeError):
-    """A month file cannot be read; the text names the file and the command that mends it."""
+class LakeDamaged(Told):
+    """A month file cannot be read; `mend` is the command that makes it again from the vault, and stands in the text."""
+
+    def __init__(self, what: str, mend: str = "palace rebuild --from vault") -> None:
+        super().__init__(f"{what}. Its rows are made again from the vault by: {mend}")
+        self.what, self.mend = what, mend
 
 
 class Lake:
@@ -66,7 +70,7 @@ class Lake:
                     lazy = lazy.join(_key_frame(keys).lazy(), on=["provider", "conversation_id"], how="semi")
                 parts.append(lazy.select(names).collect())
             except (pl.exceptions.PolarsError, OSError) as error:
-                raise LakeDamaged(_advice(path, error)) from error
+                raise _damaged(path, error) from error
         return pl.concat(parts) if parts else pl.DataFrame(schema={name: LAKE[table][name] for name in names})
 
     def of_days(self, table: str, first: date, last: date, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -82,7 +86,7 @@ class Lake:
                 lazy = pl.scan_parquet(path, glob=False).filter(pl.col("day").is_between(first, last))
                 parts.append(lazy.select(names).collect())
             except (pl.exceptions.PolarsError, OSError) as error:
-                raise LakeDamaged(_advice(path, error)) from error
+                raise _damaged(path, error) from error
         # Files of other types are told by the check of the schema; here they are put side by side all the same.
         none = pl.DataFrame(schema={name: LAKE[table][name] for name in names})
         return pl.concat([none, *parts], how="vertical_relaxed")
@@ -113,19 +117,28 @@ class Lake:
                 temporary, compression="zstd", compression_level=3, row_group_size=20_000, statistics=True
             )
 
+    def unreadable(self, months: Iterable[str]) -> list[Path]:
+        """Files of some months of which something cannot be read (all of them is)."""
+        out: list[Path] = []
+        for table, month in ((table, month) for month in months for table in LAKE):
+            try:
+                self.read(table, [month])
+            except LakeDamaged:
+                out.append(self.path(table, month))
+        return out
+
     def _readable(self, path: Path, schema: dict[str, Any]) -> pl.DataFrame:
         try:
             return pl.read_parquet(path).select([pl.col(name).cast(kind) for name, kind in schema.items()])
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise LakeDamaged(_advice(path, error)) from error
+            raise _damaged(path, error) from error
 
 
-def _advice(path: Path, error: Exception) -> str:
+def _damaged(path: Path, error: Exception) -> LakeDamaged:
     year, month = map(int, path.stem.split("-"))
     last = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
-    return (
-        f"{path} cannot be read ({type(error).__name__}). Delete it; its rows are then made again from the vault by: "
-        f"palace backfill --from {path.stem}-01 --to {last}"
+    return LakeDamaged(
+        f"{path} cannot be read ({type(error).__name__})", f"palace backfill --from {path.stem}-01 --to {last}"
     )
 
 

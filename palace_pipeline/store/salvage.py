@@ -38,7 +38,15 @@ class Salvaged:
     lost: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def is_sound(folder: Path) -> str | None:
+def ledger_damage(path: Path) -> str | None:
+    """What is wrong with a ledger, indexes included, or None."""
+    if (wrong := soundness(path, thorough=True)) is not None:
+        return wrong
+    with closing(open_quietly(path)) as db:
+        return None if db.execute("PRAGMA user_version").fetchone()[0] else "is empty"
+
+
+def vault_damage(folder: Path) -> str | None:
     """What is wrong with the vault of a folder, or None: its file, and every piece and record in it (all are read)."""
     path = folder / "vault.sqlite"
     if (wrong := soundness(path)) is not None:
