@@ -189,7 +189,7 @@ def _sources(part: Part, found: Found) -> list[Problem]:
     return out
 
 
-_READ_AGAIN = "restore vault and ledger from a backup, or put the export back and run: palace ingest"
+_READ_AGAIN = "palace rebuild --from vault (what it lacks is read from the exports that are still there), or palace restore BACKUP"
 
 
 def _lacking(home: Home, records: list[str]) -> list[str]:

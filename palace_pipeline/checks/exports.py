@@ -63,7 +63,7 @@ def accounted(home: Home, ledger: Ledger, since: str | None = None) -> Result:
     return ACCOUNTED.result(found)
 
 
-_READ_AGAIN = "touch the file, then: palace ingest"
+_READ_AGAIN = "palace rebuild --from vault"
 
 
 def fresh(

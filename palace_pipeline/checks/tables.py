@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import polars as pl
 
 from palace_pipeline.checks.look import Look, Part
-from palace_pipeline.checks.result import Check, Found, Problem
+from palace_pipeline.checks.result import Check, Found, Problem, backfill
 from palace_pipeline.model import KEY_SCHEMA, LAKE, ROLES, Kind, Origin
+from palace_pipeline.planner import Range
 
 if TYPE_CHECKING:
     import duckdb
@@ -131,7 +132,7 @@ def schema_check(asset: str, stage: str, tables: Iterable[str]) -> Check:
                     wrong = columns_wrong(LAKE[table], pl.read_parquet_schema(path))
                 except (pl.exceptions.PolarsError, OSError) as error:
                     wrong = [f"the file cannot be read ({type(error).__name__})"]
-                found.note(Problem(what, f"lake/{table}/{month}.parquet", mend=_anew(path, month)) for what in wrong)
+                found.note(Problem(what, f"lake/{table}/{month}.parquet", mend=_anew(month)) for what in wrong)
                 bad = bad or bool(wrong)
                 found.counts["files"] += 1
             if not bad:
@@ -149,11 +150,11 @@ def schema_check(asset: str, stage: str, tables: Iterable[str]) -> Check:
     )
 
 
-def _anew(path: object, month: str) -> str:
-    """Deleted, and made again for every day of the month."""
+def _anew(month: str) -> str:
+    """Every day of the month again."""
     year, number = map(int, month.split("-"))
     last = date(year + number // 12, number % 12 + 1, 1) - timedelta(days=1)
-    return f"delete {path}, then: palace backfill --from {month}-01 --to {last}"
+    return backfill(Range(date.fromisoformat(f"{month}-01"), last))
 
 
 # --- DuckDB -----------------------------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ _DUCKDB_KEYS: dict[str, tuple[str, ...]] = {
 }
 _WHOLE_KEYS: dict[str, tuple[str, ...]] = {"exports": ("path",), "meta": ("key",)}
 """Of tables without days: looked at only when everything is."""
-ANEW = "delete palace.duckdb in the home, then: palace ingest"
+ANEW = "palace rebuild"
 
 
 def published_check(asset: str, stage: str) -> Check:

@@ -17,7 +17,7 @@ SAMPLE = 50
 """Drawers of each part that are read back with text and vector: Chroma can lose vectors and still count right."""
 _KEY = list(KEY_SCHEMA)
 _TABLE = "chroma palace_drawers"
-ANEW = "delete the folder chroma of the home, then: palace ingest"
+ANEW = "palace rebuild"
 Stored = Mapping[str, tuple[str, NDArray[np.float32]]]
 
 
