@@ -27,10 +27,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 
 from redaction_corpus import Row, Source, caught, lookalikes, rows
 
-from palace_pipeline.redaction import names, pii, tokens, views
+from palace_pipeline.redaction import names, pii, telling, views
 from palace_pipeline.redaction.engine import RuleEngine, Work, WorkLimit
 from palace_pipeline.redaction.funnel import Funnel
-from palace_pipeline.redaction.scanning import Runs
 from palace_pipeline.settings import RedactionSettings
 
 Spans = list[tuple[int, int]]
@@ -225,18 +224,18 @@ def layers(mix: Sequence[str]) -> Iterator[tuple[str, float]]:
     engine, work = RuleEngine(), Work(10**12)
     flats = [views.flat(text) for text in mix]
     megabytes = sum(len(text.encode()) for text in mix) / 1e6
-    both = list(zip(mix, flats, strict=True))
-    runs = Runs(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-", 20)
+    seen = engine._looking.seen(flats)  # pyright: ignore[reportPrivateUsage]
+    every = list(zip(mix, flats, seen, strict=True))
     parts: dict[str, Callable[[], object]] = {
-        "all": lambda: [engine.scan([text]) for text in mix],
-        "anchored rules": lambda: [list(engine._anchored(t, d, work)) for t, d in both],  # pyright: ignore[reportPrivateUsage]
-        "names": lambda: [list(names.assigned(d)) + list(names.foreign(t, d)) for t, d in both],
-        "telling words": lambda: [list(engine._telling.find(t, d, [])) for t, d in both],  # pyright: ignore[reportPrivateUsage]
-        "personal data": lambda: [list(pii.personal(t, d)) for t, d in both],
-        "unknown tokens": lambda: [
-            [tokens.unknown_token(d, a, b, tokens.Said(t, d)) for a, b in runs.spans(d)] for t, d in both
-        ],
-        "making views": lambda: [list(views.views_of(t, d)) for t, d in both],
+        "all, a message at a time": lambda: [engine.scan([text]) for text in mix],
+        "all, 50 messages at a time": lambda: [engine.scan(mix[at : at + 50]) for at in range(0, len(mix), 50)],
+        "first looks": lambda: engine._looking.seen(flats),  # pyright: ignore[reportPrivateUsage]
+        "anchored rules": lambda: [list(engine._anchored(t, d, work, s.anchors)) for t, d, s in every],  # pyright: ignore[reportPrivateUsage]
+        "names": lambda: [list(names.assigned(d, s.stems)) + list(names.foreign(t, d)) for t, d, s in every],
+        "telling words": lambda: [list(telling.told(t, d, s.words, [])) for t, d, s in every],
+        "personal data": lambda: [list(pii.personal(t, d, s.personal)) for t, d, s in every],
+        "unknown tokens": lambda: [list(engine._runs(t, d, work, [], s)) for t, d, s in every],  # pyright: ignore[reportPrivateUsage]
+        "making views": lambda: [list(views.views_of(t, d, s.views)) for t, d, s in every],
     }
     for name, run in parts.items():
         yield name, megabytes / seconds(run)

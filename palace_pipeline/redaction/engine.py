@@ -8,22 +8,19 @@ in its normalised and joined views, and in what is encoded in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
-
-from palace_pipeline.redaction import containers, names, pii
+from palace_pipeline.redaction import containers, names, pii, telling, views
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
 from palace_pipeline.redaction.people import Named, Names
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.redaction.rules import ALNUM, Rule, body_of, in_context, load_rules, match, starts_here
-from palace_pipeline.redaction.scanning import Program, Runs
+from palace_pipeline.redaction.scanning import Literals, Program, Runs, Signs
 from palace_pipeline.redaction.second import Kingfisher
-from palace_pipeline.redaction.telling import Telling
-from palace_pipeline.redaction.tokens import GUESSED, Said, unknown_token
+from palace_pipeline.redaction.tokens import GUESSED, SAID, Said, unknown_token
 from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
 from palace_pipeline.redaction.view import View
 from palace_pipeline.redaction.views import MAX_DECODED, decoded_base64, flat, views_of
@@ -103,14 +100,93 @@ class Work:
             raise WorkLimit("work budget spent")
 
 
+# --- signs ------------------------------------------------------------------------------------------------------------
+
+_URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
+
+
+@dataclass(slots=True, frozen=True)
+class _Seen:
+    """What stands in a text: places as (index, start, end) of anchors, telling words and marks, (start, end) of the stems of names;
+    and which signs of personal data and of views there are."""
+
+    anchors: list[tuple[int, int, int]]
+    words: list[tuple[int, int, int]]
+    marks: list[tuple[int, int, int]]
+    stems: list[tuple[int, int]]
+    personal: Collection[int]
+    views: Collection[int]
+
+
+_SIGNS = Signs([*pii.SIGNS, *views.SIGNS])
+_VIEWS = len(pii.SIGNS)
+"""Where the signs of views begin among the signs."""
+_WORDS = Literals([*telling.TELLING, *SAID.keys, *names.STEMS])
+_MARKS, _STEMS = len(telling.TELLING), len(telling.TELLING) + len(SAID.keys)
+"""Where the marks and the stems begin among the words."""
+
+
+class _Looking:
+    """A few passes that tell what there may be in a text: for most messages they end the work."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        by_text: dict[bytes, list[tuple[Rule, re.Pattern[bytes] | None]]] = {_URL: [], _BEGIN: [], _AT: []}
+        for rule in rules:
+            for anchor in rule.anchors:
+                after = re.compile(anchor.after) if anchor.after else None
+                by_text.setdefault(anchor.text, []).append((rule, after))
+        self.rules = list(by_text.items())
+        self._anchors = Literals(list(by_text))
+
+    def seen(self, texts: Sequence[bytes]) -> list[_Seen]:
+        """What stands in each text. Pass by pass over all of them: the tables of a pass stay in the processor's cache."""
+        anchors = [self._anchors.places(data) for data in texts]
+        words = [_WORDS.places(data.lower()) for data in texts]
+        signs = [_SIGNS.seen(data) for data in texts]
+        return [_seen(*found) for found in zip(anchors, words, signs, strict=True)]
+
+
+BATCH = 500_000
+"""Characters of fields that are looked at together: enough to be quick, and what is seen in them is small."""
+
+
+def _batches(fields: Sequence[str]) -> Iterator[Sequence[str]]:
+    start = size = 0
+    for index, text in enumerate(fields):
+        size += len(text)
+        if size >= BATCH:
+            yield fields[start : index + 1]
+            start, size = index + 1, 0
+    if start < len(fields):
+        yield fields[start:]
+
+
+def _seen(anchors: list[tuple[int, int, int]], found: list[tuple[int, int, int]], signs: Collection[int]) -> _Seen:
+    words: list[tuple[int, int, int]] = []
+    marks: list[tuple[int, int, int]] = []
+    stems: list[tuple[int, int]] = []
+    for place in found:
+        index, start, end = place
+        if index >= _STEMS:
+            stems.append((start, end))
+        elif index >= _MARKS:
+            marks.append((index - _MARKS, start, end))
+        else:
+            words.append(place)
+    stems.sort()
+    personal = [sign for sign in signs if sign < _VIEWS]
+    return _Seen(anchors, words, marks, stems, personal, [sign - _VIEWS for sign in signs if sign >= _VIEWS])
+
+
 # --- the engine -------------------------------------------------------------------------------------------------------
 
+_DIGITS = b"0123456789"
+_BACKSLASH = 92
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
 _RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
 _BASE64_TEXT = re.compile(
     rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:0[xX])?(?:[2-7][0-9a-fA-F]){16}|[A-Z2-7]{32}|[A-Za-z0-9+/]{3,4}A[A-Z][A-Za-z0-9+/]{0,2}A"
 )
-_URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
 
 
 class RuleEngine:
@@ -121,16 +197,7 @@ class RuleEngine:
         asked for and not installed."""
         settings = settings or RedactionSettings()
         self._rules = load_rules()
-        by_anchor: dict[bytes, list[Rule]] = {_URL: [], _BEGIN: [], _AT: []}
-        for rule in self._rules:
-            for anchor in rule.anchors:
-                by_anchor.setdefault(anchor.encode(), []).append(rule)
-        self._anchors = list(by_anchor)
-        self._anchor_rules = list(by_anchor.values())
-        self._automaton = BytesAhoCorasick(
-            self._anchors, matchkind=MatchKind.Standard, implementation=Implementation.DFA
-        )
-        self._telling = Telling()
+        self._looking = _Looking(self._rules)
         self._located = tuple(rule for rule in self._rules if rule.locate)
         self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
         self._private = tuple(Program(pattern.encode(), latin=False) for pattern in settings.private_patterns)
@@ -153,7 +220,11 @@ class RuleEngine:
     def scan(self, fields: Sequence[str]) -> list[list[Span]]:
         """Spans of all fields. What one field claims is looked for in all of them."""
         work = Work(sum(map(len, fields)))
-        scanned = [self._scan_field(text, work) for text in fields]
+        scanned: list[tuple[list[_Reading], list[Hit]]] = []
+        for texts in _batches(fields):
+            flats = [flat(text) for text in texts]
+            seen = self._looking.seen(flats)
+            scanned += [self._scan_field(*field, work) for field in zip(texts, flats, seen, strict=True)]
         if self._allow or self._off:
             scanned = [(readings, [hit for hit in hits if self._wanted(hit)]) for readings, hits in scanned]
         claims: dict[str, Claim] = {}
@@ -176,24 +247,26 @@ class RuleEngine:
     def _wanted(self, hit: Hit) -> bool:
         return not (hit.value in self._allow or hit.kind in self._off or hit.rule in self._off)
 
-    def _scan_field(self, text: str, work: Work) -> tuple[list[_Reading], list[Hit]]:
-        reading = _Reading(text, flat(text), [])
+    def _scan_field(self, text: str, data: bytes, seen: _Seen, work: Work) -> tuple[list[_Reading], list[Hit]]:
+        reading = _Reading(text, data, [])
         if len(text) < 4:  # nothing but a name or a pattern of the user's own is so short
             own = [reading.named(found) for found in self._names.find(text)]
             own += (hit for index, pattern in enumerate(self._private) for hit in _private(text, pattern, index))
             return [], own
         hits: list[Hit] = []
         readings: list[_Reading] = []
-        self._read(reading, work, 0, readings, hits)
+        self._read(reading, seen, work, 0, readings, hits)
         return readings, hits
 
-    def _read(self, reading: _Reading, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]) -> None:
+    def _read(
+        self, reading: _Reading, seen: _Seen, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]
+    ) -> None:
         """Scan one reading of a field and all readings under it; hits are in places of the field itself."""
         readings.append(reading)
         text, data = reading.text, reading.data
         work.spend(8 * len(text))
-        own = list(self._plain(text, data, work, reading.joints))
-        blobs = [] if depth >= MAX_DEPTH else list(self._runs(text, data, work, own))
+        own = list(self._plain(text, data, work, reading.joints, seen))
+        blobs = [] if depth >= MAX_DEPTH else list(self._runs(text, data, work, own, seen))
         for hit in own:
             placed = reading.place(hit)
             if placed is not None:
@@ -204,38 +277,46 @@ class RuleEngine:
         for start, end, inside in blobs:
             before = len(hits)
             view = View(inside, "decoded", [0], [start], [end - start], [len(inside)])
-            self._read(_Reading(inside, flat(inside), [*reading.chain, view]), work, depth + 1, readings, hits)
+            self._below(_Reading(inside, flat(inside), [*reading.chain, view]), work, depth, readings, hits)
             if len(hits) > before and reading.chain == []:
                 hits.append(Hit(start, end, hits[before].kind, "encoded", "view", 0.9, text[start:end], whole=True))
         if depth >= MAX_DEPTH:
             return
-        for view in views_of(text, data):
+        for view in views_of(text, data, seen.views):
             chain = [*reading.chain, view]
             below = _Reading(view.text, flat(view.text), chain, own=own, joints=view.kind == "joined")
-            self._read(below, work, depth + 1, readings, hits)
+            self._below(below, work, depth, readings, hits)
+
+    def _below(self, reading: _Reading, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]) -> None:
+        self._read(reading, self._looking.seen([reading.data])[0], work, depth + 1, readings, hits)
 
     # --- one text, as it stands
 
-    def _plain(self, text: str, data: bytes, work: Work, joints: bool) -> Iterator[Hit]:
-        yield from self._anchored(text, data, work)
-        for found in names.assigned(data):
-            yield _named(text, found)
+    def _plain(self, text: str, data: bytes, work: Work, joints: bool, seen: _Seen) -> Iterator[Hit]:
+        if seen.anchors:
+            yield from self._anchored(text, data, work, seen.anchors)
+        if seen.stems:
+            for found in names.assigned(data, seen.stems):
+                yield _named(text, found)
         words = names.foreign_words(text)
-        for found in names.foreign(text, data, words):
-            yield _named(text, found)
-        for held in self._telling.find(text, data, words):
-            yield _held(text, held)
-        for found in () if joints else pii.personal(text, data):  # numbers of two lines are two numbers
-            yield _personal(text, found)
+        if words:
+            for found in names.foreign(text, data, words):
+                yield _named(text, found)
+        if seen.words or words:
+            for held in telling.told(text, data, seen.words, words):
+                yield _held(text, held)
+        if seen.personal and not joints:  # numbers of two lines are two numbers
+            for found in pii.personal(text, data, seen.personal):
+                yield _personal(text, found)
         for held in self._second.find(text) if self._second else ():
             yield _held(text, held)
         for index, pattern in enumerate(self._private):
             yield from _private(text, pattern, index)
 
-    def _anchored(self, text: str, data: bytes, work: Work) -> Iterator[Hit]:
+    def _anchored(self, text: str, data: bytes, work: Work, places: list[tuple[int, int, int]]) -> Iterator[Hit]:
         done: dict[str, int] = {}
-        for index, start, end in self._automaton.find_matches_as_indexes(data, overlapping=True):
-            anchor = self._anchors[index]
+        for index, start, end in places:
+            anchor, rules = self._looking.rules[index]
             if anchor == _AT:
                 found = pii.email_at(data, start)
                 if found is not None:
@@ -259,7 +340,9 @@ class RuleEngine:
                     work.spend(held.end - held.start)
                     yield _held(text, held)
                 continue
-            for rule in self._anchor_rules[index]:
+            for rule, after in rules:
+                if after is not None and after.match(data, end) is None:
+                    continue
                 if start < done.get(rule.id, 0) or not (rule.back or starts_here(data, start, rule.bare_start)):
                     continue
                 got = match(rule, data, start, end)
@@ -275,33 +358,36 @@ class RuleEngine:
                     if size > 256:
                         done[rule.id] = start + size
 
-    def _runs(self, text: str, data: bytes, work: Work, own: list[Hit]) -> Iterator[tuple[int, int, str]]:
+    def _runs(self, text: str, data: bytes, work: Work, own: list[Hit], seen: _Seen) -> Iterator[tuple[int, int, str]]:
         """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
         known = {hit.start: hit.end for hit in own}
-        said = Said(text, data)
+        said: Said | None = None
         for start, end in _RUN.spans(data):
+            edge = start + (start > 0 and data[start - 1] == _BACKSLASH and data[start] in b"nrt")
+            while edge < end and data[edge] in b"+/-_":
+                edge += 1
+            run = data[edge:end]
+            digits = len(run) - len(run.translate(None, _DIGITS))
             if data[end : end + 1] == b"=":  # padding of base64
                 end += 2 if data[end + 1 : end + 2] == b"=" else 1
             size = end - start
-            if not start or data[start - 1] not in ALNUM:
-                edge = start + (data[start - 1 : start + 1] in (b"\\n", b"\\r", b"\\t"))
-                while edge < end and data[edge] in b"+/-_":
-                    edge += 1
-                if edge == end:
-                    continue  # a line of dashes
+            if digits:
                 for rule in self._located if self._located_any.match(data, edge) else ():
                     found = rule.regex.match(data, edge)
                     if found and in_context(rule, data, edge) and secret_enough(body_of(found[0])):
                         prefix = found[0].rfind(b"_") + 1 or found[0].rfind(b"-") + 1
                         value = text[edge : found.end()]
                         own.append(Hit(edge, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
-                token = unknown_token(data, edge, end, said) if end - edge >= 20 else None
-                if token is not None and known.get(token.start, 0) < token.end:
-                    value = text[token.start : token.end]
-                    hit = Hit(token.start, token.end, "token", token.rule, "rule", 0.6, value, prefix=token.prefix)
-                    own.append(hit)
                 if 26 <= size <= 52 and data[start] in b"13KL5T9c" and (kind := pii.base58_check(text[start:end])):
                     own.append(Hit(start, end, kind, kind, "personal", 0.95, text[start:end]))
+            if end - edge >= 20 and (digits > 1 or b"_" in run or b"-" in run):
+                said = said or Said(text, data, seen.marks)
+                token = unknown_token(data, edge, end, said)
+                if token is not None and known.get(token.start, 0) < token.end:
+                    value = text[token.start : token.end]
+                    own.append(
+                        Hit(token.start, token.end, "token", token.rule, "rule", 0.6, value, prefix=token.prefix)
+                    )
             if size < 24 or _BASE64_TEXT.match(data, start) is None:
                 continue
             plain = decoded_base64(text[start:end])

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from palace_pipeline.redaction.scanning import Program, Runs
+from palace_pipeline.redaction.scanning import Runs
 from palace_pipeline.redaction.verdicts import (
     WEAK_PASSWORDS,
     is_hex,
@@ -40,17 +40,28 @@ class Assigned:
     name: str
 
 
-_STEMS = (
-    rb"key|token|secret|passw|passphrase|passcode|pwd|credential|auth|bearer|cookie|session|[_\-.]dsn|psk|mnemonic|"
-    rb"(?:seed|recovery)[ _-]?phrase|[_\-. \"'>/]pass|[_\-. \"'>]pw|[_\-. \"']pat|[_\-.]sk|license|licence|_sas|webhook|salt|"
-    rb"(?:root|bind|store|key|db|admin|become|smtp|user|trust|wifi)(?:pass|pw)|[\n\t,;{(]pass|"
-    rb"identified +(?:with [a-z_0-9]{3,40} +)?by|contrase(?:n|\x80)a|"
-    rb"passwort|kennwort|mot ?de ?passe|senha|wachtwoord|parola|clave|mdp|"
-    rb"schl(?:ue|\x80)ssel|geheimnis|jeton|secreto|chave|cle_|zugangscode"
-)
+def _one_of(before: str, *words: str) -> list[bytes]:
+    return [(sign + word).encode() for sign in before for word in words]
+
+
+STEMS: tuple[bytes, ...] = (
+    *b"""key token secret passw passphrase passcode pwd credential auth bearer cookie session psk mnemonic license licence _sas
+    webhook salt identified contrasena passwort kennwort senha wachtwoord parola clave mdp schluessel geheimnis jeton secreto
+    chave cle_ zugangscode seedphrase recoveryphrase motdepasse""".split(),
+    b"contrase\x80a", b"schl\x80ssel", b"mot depasse", b"motde passe", b"mot de passe",
+    *_one_of("_-.", "dsn"), *_one_of("_-. \"'>/", "pass"), *_one_of("_-. \"'>", "pw"),
+    *_one_of("_-. \"'", "pat"), *_one_of("_-.", "sk"), *_one_of("\n\t,;{(", "pass"),
+    *(owner + sign + b"phrase" for owner in (b"seed", b"recovery") for sign in (b" ", b"_", b"-")),
+    *(
+        owner + word
+        for owner in b"root bind store key db admin become smtp user trust wifi".split()
+        for word in (b"pass", b"pw")
+    ),
+)  # fmt: skip
+"""What a credential name has in it, in small letters."""
 _CLOSERS = rb"(?:\\{0,3}[\"'\x60]|[\])}*_]){0,5}"
-_ASSIGN = Program(
-    rb"(?i)((?:" + _STEMS + rb")[a-z0-9_.\-]{0,32})" + _CLOSERS + rb"(?:"
+_AFTER_STEM = re.compile(
+    rb"(?i)(?:(?<=identified) +(?:with [a-z_0-9]{3,40} +)?by)?([a-z0-9_.\-]{0,32})" + _CLOSERS + rb"(?:"
     rb"((?:[ \t]\([^()\n]{1,24}\))?[ \t]{0,12}(?::=|=>|->|==|[:=|>~])[ \t]{0,4}|</key>\s{0,24}<string>)"
     rb"|((?:[ \t]{0,4}[,;{][^{}<>\n]{0,40}?)?[ \t]{0,4}[,;{]?\s{0,24}"
     rb"\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
@@ -168,11 +179,20 @@ _BLOCK = re.compile(rb"[ \t]*[|>][+\-]?\d?[ \t]*\r?\n")
 _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|splunk|key|ssws)[ :]+(?=\S)", re.I)
 
 
-def assigned(data: bytes) -> Iterator[Assigned]:
-    """Values that stand beside a credential name and look like one, in `flat` text."""
-    for spans in _ASSIGN.spans(data, resume=1):
-        name_start, name_end = spans[1]
-        operator = next(i for i in range(_SIGN, _BREAK + 1) if spans[i][0] >= 0)
+def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
+    """Values that stand beside a credential name and look like one, in `flat` text.
+
+    `stems`: (start, end) of each of the `STEMS` in it, in order of their starts.
+    """
+    done = 0
+    for name_start, stem_end in stems:
+        if name_start < done:
+            continue
+        found = _AFTER_STEM.match(data, stem_end)
+        if found is None:
+            continue
+        done = name_end = found.end(1)
+        operator = found.lastindex or 0
         while data[name_start] in b"_-. \"'>/\n\t,;{(":
             name_start += 1
         before = _NAME_BACKWARDS.match(data[max(0, name_start - 48) : name_start][::-1])
@@ -186,7 +206,7 @@ def assigned(data: bytes) -> Iterator[Assigned]:
         strength = "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_"), phrase)
         if strength is None:
             continue
-        low, high = spans[operator]
+        low, high = found.span(operator)
         if operator == _BREAK:
             line = data[data.rfind(b"\n", 0, left) + 1 : left] if left else b""
             got = _on_next_line(data, low, name, strength) if _alone(line) else None

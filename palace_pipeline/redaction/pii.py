@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -67,7 +67,6 @@ def email_at(data: bytes, at: int) -> Personal | None:
 
 
 _AT_WORD = Program(rb"(?i) ?[\[({<] ?at ?[\])}>] ?| at [a-z0-9\-]{1,63} dot ")
-_AT_SIGN = Program(rb"[\[({<] ?(?:at|AT)|[\[(] AT| (?:dot|DOT) ")
 _SPELLED_LOCAL = re.compile(rb"[a-z0-9](?:[a-z0-9._%+\-]| ?[\[({<] ?dot ?[\])}>] ?){0,63}\Z", re.I)
 _SPELLED_DOMAIN = re.compile(
     rb"(?:[a-z0-9\-]{1,63}(?: ?[\[({<] ?dot ?[\])}>] ?| ?\. ?| dot )){1,4}[a-z]{2,24}(?![a-z0-9])", re.I
@@ -97,6 +96,9 @@ _RUN = Program(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,
 _near_phone = Finder("phone_words")
 _PHONE_AFTER = re.compile(r"[\s-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
 _near_card = Finder("card_words")
+_of_phones = Finder("phone_words", "phone_words_after")
+_BY_SHAPE = re.compile(rb"\(?\+|\(?\d{3}\D|1[ .\-]?\(?\d{3}\D|\d{9}(?!\d)|00")
+"""What is judged where nothing speaks of phones: with a country's code, in the groups of the US, as long as an SSN."""
 _SSN_WORDS = re.compile(r"\bssn\b|social security|\bss#|tax(?:payer)? id", re.I)
 _NOT_NUMBER = re.compile(rf"(?:{any_word('number_words').pattern}|no\.?|#|№)[\s:=#.]*$", re.I)
 _DATE = re.compile(
@@ -159,6 +161,7 @@ _EXTENSION = re.compile(rb"(?: ?(?:x|ext\.?) ?)?\d{1,6}(?![A-Za-z0-9_])|(?<=[xX]
 def numbers(text: str, data: bytes) -> Iterator[Personal]:
     """Cards, ids, SSNs and phones among the digit runs of a text."""
     size = len(data)
+    spoken = _of_phones(text)
     for spans in _RUN.spans(data):
         start, end = spans[0]
         if end - start < 13 and _ISO_DATE.match(data, start):
@@ -180,9 +183,10 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
             continue
         if after == 46 and end + 1 < size and 48 <= data[end + 1] < 58:
             continue
-        found = _number(text, data, start, end)
-        if found is not None:
-            yield found
+        if spoken or end - start > 11 or _BY_SHAPE.match(data, start):
+            found = _number(text, data, start, end)
+            if found is not None:
+                yield found
 
 
 def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
@@ -279,12 +283,12 @@ def iban(data: bytes, start: int, end: int) -> Personal | None:
 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
-_STRUCTURED = Program(
-    rb"([A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?)"
-    rb"|((?:::[fF]{4}:)?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
-    rb"|([23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4})"
+_IBANS = Program(rb"[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?")
+_IPV4 = Program(rb"(?:::[fF]{4}:)?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
+_IPV6 = Program(
+    rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|"
+    rb"(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4}"
 )
-"""One pass for what has letters or dots between its digits: IBAN, IPv4, IPv6."""
 _PRIVATE_RANGES = (b"10.", b"127.", b"192.168.", b"0.", b"169.254.", b"255.")
 _WELL_KNOWN = WORDS["well_known_ip"]  # fmt: skip
 _VERSION_BEFORE = re.compile(
@@ -297,19 +301,6 @@ _VERSION_NEAR = re.compile(
     rb"firmware|patch|\bdll\b|assembly|nuget|setup|package|install",
     re.I,
 )
-
-
-def structured(data: bytes) -> Iterator[Personal]:
-    """IBANs and public addresses; not versions, OIDs, private or documentation ranges, nor well-known resolvers."""
-    for spans in _STRUCTURED.spans(data):
-        if spans[1][0] >= 0:
-            found = iban(data, *spans[1])
-        elif spans[2][0] >= 0:
-            found = _ipv4(data, *spans[2])
-        else:
-            found = _ipv6(data, *spans[3])
-        if found is not None:
-            yield found
 
 
 def _ipv4(data: bytes, first: int, end: int) -> Personal | None:
@@ -373,17 +364,26 @@ def base58_check(text: str) -> str | None:
 
 # --- all of them ------------------------------------------------------------------------------------------------------
 
-_ANY = Program(
-    rb"\d(?:[ ().\-/\x80]{0,3}\d){6}|[0-9a-fA-F]{3}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:]|[A-Za-z]{2}\d{2}[ \-]?[A-Za-z0-9]{4}|"
-    rb"\d\.\d{1,3}\.\d{1,3}\.\d"
+_AT, _DIGITS, _SIX, _FOUR, _IBAN = range(5)
+SIGNS = (
+    rb"(?i)[\[({<] ?at| dot ",
+    rb"[0-9](?:[ ().\-/\x80]{0,3}[0-9]){6}",
+    rb"[0-9a-fA-F]{3}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:]",
+    rb"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
+    rb"(?i)(?:^|[^a-z0-9])(?:" + "|".join(sorted(_IBAN_LENGTHS)).encode() + rb")[0-9]{2}[ \-]?[a-z0-9]{4}",
 )
+"""What a text has in it when there can be personal data (but e-mail, which is found by its `@`)."""
 
 
-def personal(text: str, data: bytes) -> Iterator[Personal]:
-    """Everything but e-mail (which is found by its `@`); one cheap look decides whether there can be anything."""
-    if _AT_SIGN.found(data):
+def personal(text: str, data: bytes, seen: Collection[int]) -> Iterator[Personal]:
+    """Everything but e-mail, in a text in which these of the `SIGNS` were seen: not versions, OIDs, private or documentation
+    addresses, nor well-known resolvers."""
+    if _AT in seen:
         yield from spelled_emails(data)
-    if not _ANY.found(data):
-        return
-    yield from numbers(text, data)
-    yield from structured(data)
+    if _DIGITS in seen:
+        yield from numbers(text, data)
+    for sign, program, judge in ((_IBAN, _IBANS, iban), (_FOUR, _IPV4, _ipv4), (_SIX, _IPV6, _ipv6)):
+        for spans in program.spans(data) if sign in seen else ():
+            found = judge(data, *spans[0])
+            if found is not None:
+                yield found

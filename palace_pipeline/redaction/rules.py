@@ -16,13 +16,21 @@ ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 @dataclass(slots=True, frozen=True)
+class Anchor:
+    """The fixed part of a token; `after`: a pattern of the characters that follow it at least, to be matched before the rule."""
+
+    text: bytes
+    after: bytes
+
+
+@dataclass(slots=True, frozen=True)
 class Rule:
     """A token known by its shape (see rules.toml)."""
 
     id: str
     kind: str
     shapes: tuple[str, ...]
-    anchors: tuple[str, ...]
+    anchors: tuple[Anchor, ...]
     regex: re.Pattern[bytes]
     back: int
     gate: str
@@ -41,9 +49,9 @@ def load_rules() -> tuple[Rule, ...]:
 
 def _rule(row: dict[str, Any]) -> Rule:
     found = tuple(row["shapes"])
-    anchors = tuple(row.get("anchors") or sorted({p for shape in found for p in shapes.prefixes(shape)}))
+    anchors = _anchors(row)
     locate = bool(row.get("locate", False))
-    if not locate and not all(len(anchor) >= 2 for anchor in anchors):
+    if not locate and not all(len(anchor.text) >= 2 for anchor in anchors):
         raise ValueError(f"rule {row['id']} has no fixed part to look for")
     pattern = row.get("pattern") or "|".join(f"(?:{shapes.regex(shape)})" for shape in found)
     context = row.get("context")
@@ -57,9 +65,14 @@ def _rule(row: dict[str, Any]) -> Rule:
         gate=row.get("gate", "body"),
         context=re.compile("|".join(context).encode(), re.I) if context else None,
         locate=locate,
-        bare_start=all(anchor.isalnum() for anchor in anchors),
+        bare_start=all(anchor.text.decode().isalnum() for anchor in anchors),
         never=tuple(row.get("never", ())),
     )
+
+
+def _anchors(row: dict[str, Any]) -> tuple[Anchor, ...]:
+    texts = row.get("anchors") or sorted({p for shape in row["shapes"] for p in shapes.prefixes(shape)})
+    return tuple(Anchor(text.encode(), row.get("after", "").encode()) for text in texts)
 
 
 def starts_here(data: bytes, start: int, bare: bool) -> bool:

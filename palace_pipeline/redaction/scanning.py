@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import re2
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
 Spans = list[tuple[int, int]]
 
@@ -60,3 +61,34 @@ class Runs:
                 end = len(data)
             yield start, end
             start = marks.find(self._least, end)
+
+
+class Signs:
+    """Which of several patterns there are in a text, in one pass (RE2's set of patterns)."""
+
+    def __init__(self, patterns: Sequence[bytes]) -> None:
+        options = re2.Options()
+        options.max_mem = 64 << 20
+        options.encoding = re2.Options.Encoding.LATIN1
+        signs = re2.Set.SearchSet(options)
+        for pattern in patterns:
+            signs.Add(pattern)
+        signs.Compile()
+        self._match = signs.Match
+
+    def seen(self, data: bytes) -> Collection[int]:
+        """The indexes of the patterns that match somewhere."""
+        return self._match(data) or ()
+
+
+class Literals:
+    """Where fixed strings stand in a text, overlapping ones too, in order of their ends (Aho-Corasick)."""
+
+    def __init__(self, strings: Sequence[bytes]) -> None:
+        self._find = BytesAhoCorasick(
+            strings, matchkind=MatchKind.Standard, implementation=Implementation.DFA
+        ).find_matches_as_indexes
+
+    def places(self, data: bytes) -> list[tuple[int, int, int]]:
+        """(index of the string, start, end) of each place."""
+        return self._find(data, overlapping=True)

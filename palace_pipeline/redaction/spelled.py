@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.view import Builder, View
 
-SPELLED_SIGN = (
-    rb"(?:[!-~] ){12}|(?:['\"][!-~]['\"], ?){8}|(?:\d{2,3}, ?){12}|(?:0x[0-9a-fA-F]{2}[, ]{1,2}){8}"
-    rb"|(?:[0-9a-fA-F]{2}[ :]){12}|(?:[A-Za-z0-9_+/\-]{4} ){4}|(?:[0-9a-fA-F]{4} ){6}"
-    rb"|[0-9a-fA-F]{4,8}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,4}[ \t]{1,2}){4}"
+SPELLED_SIGNS = (
+    rb"(?:[!-~] ){12}",
+    rb"(?:['\"][!-~]['\"], ?){8}",
+    rb"(?:\d{2,3}, ?){12}",
+    rb"(?:0x[0-9a-fA-F]{2}[, ]{1,2}){8}",
+    rb"(?:[0-9a-fA-F]{2}[ :]){12}",
+    rb"(?:[A-Za-z0-9_+/\-]{4} ){4}",
+    rb"[0-9a-fA-F]{4,8}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,4}[ \t]{1,2}){4}",
 )
 """What a spelled text begins like."""
-_SIGN = Program(SPELLED_SIGN)
 LEAST = 16
 
 
@@ -67,8 +70,6 @@ _BYTE = re.compile("[0-9a-fA-F]{2}")
 
 def spelled(text: str, data: bytes) -> Iterator[View]:
     """One view for each way of spelling that the text uses, where what it says is printable."""
-    if not _SIGN.found(data):
-        return
     for program, piece, meaning in _KINDS:
         builder = Builder("spelled")
         for spans in program.spans(data):

@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
-
 from palace_pipeline.redaction import codes, containers, names, spoken
 from palace_pipeline.redaction.containers import Held
 from palace_pipeline.redaction.words import WORDS
@@ -16,48 +14,48 @@ _SAID = frozenset(word.replace("_", " ").encode() for word in WORDS["said_passwo
 _COLUMNS = frozenset({b"token", b"secret", b"api key", b"api_key", b"apikey", b"access key"})
 _CODES = frozenset(codes.WORDS_OF_INTEREST)
 _HELD = frozenset(containers.WORDS_OF_INTEREST)
-_ALL = sorted(_SAID | _COLUMNS | _CODES | _HELD)
+TELLING = tuple(sorted(_SAID | _COLUMNS | _CODES | _HELD))
 _WEAK = (b"pass ", b"pass:", b"pass,", b"login", b"send ")
 """Words that mean other things as well: what is beside them must have a sign that passwords have."""
 _SIGN = re.compile(rb"[!@#$%^&*?]")
 _SEEDS = frozenset(WORDS["foreign_seed"])
 
 
-class Telling:
-    """Built once; keeps nothing between texts."""
+def told(
+    text: str, data: bytes, places: list[tuple[int, int, int]], foreign: list[names.ForeignWord]
+) -> Iterator[Held]:
+    """Secrets beside telling words of `data` (flat) and beside the names in other scripts.
 
-    def __init__(self) -> None:
-        self._automaton = BytesAhoCorasick(_ALL, matchkind=MatchKind.Standard, implementation=Implementation.DFA)
-
-    def find(self, text: str, data: bytes, foreign: list[names.ForeignWord]) -> Iterator[Held]:
-        """Secrets beside telling words of `data` (flat) and beside the names in other scripts."""
-        held: list[tuple[bytes, int]] = []
-        near = tables = 0
-        for index, start, end in self._automaton.find_matches_as_indexes(data.lower(), overlapping=True):
-            word = _ALL[index]
-            if word in _HELD:
-                held.append((word, start))
-            if word in _CODES:
-                yield from codes.codes(data, word, start)
-            if word in _SAID and start >= near and (len(word) > 4 or not data[end : end + 1].isalpha()):
-                for found in spoken.passwords_near(data, start, near):
-                    if word not in _WEAK or _SIGN.search(data, found.start, found.end):
-                        yield found
-                near = start + spoken.AFTER
-            if (word in _SAID or word in _COLUMNS) and start >= tables and _in_table(data, start, end):
-                yield from spoken.columns(text, data, start)
-                tables = end
+    `places`: (index in `TELLING`, start, end) of each word, in order.
+    """
+    held: list[tuple[bytes, int]] = []
+    near = tables = 0
+    for index, start, end in places:
+        word = TELLING[index]
+        if word in _HELD:
+            held.append((word, start))
+        if word in _CODES:
+            yield from codes.codes(data, word, start)
+        if word in _SAID and start >= near and (len(word) > 4 or not data[end : end + 1].isalpha()):
+            for found in spoken.passwords_near(data, start, near):
+                if word not in _WEAK or _SIGN.search(data, found.start, found.end):
+                    yield found
+            near = start + spoken.AFTER
+        if (word in _SAID or word in _COLUMNS) and start >= tables and _in_table(data, start, end):
+            yield from spoken.columns(text, data, start)
+            tables = end
+    if held:
         yield from containers.spoken_secrets(data, held)
-        near = 0
-        for found in foreign:
-            if found.word in _SEEDS:
-                yield from codes.seed_phrase(data, found.end)
-            elif found.strength == "password":
-                if found.start >= near:
-                    yield from spoken.passwords_near(data, found.start, near)
-                    near = found.end + spoken.AFTER
-                if _in_table(data, found.start, found.end):
-                    yield from spoken.columns(text, data, found.start)
+    near = 0
+    for found in foreign:
+        if found.word in _SEEDS:
+            yield from codes.seed_phrase(data, found.end)
+        elif found.strength == "password":
+            if found.start >= near:
+                yield from spoken.passwords_near(data, found.start, near)
+                near = found.end + spoken.AFTER
+            if _in_table(data, found.start, found.end):
+                yield from spoken.columns(text, data, found.start)
 
 
 def _in_table(data: bytes, start: int, end: int) -> bool:

@@ -42,7 +42,8 @@ _ACCOUNT = re.compile(r"[sb]\.|\d{8,20}[:|~]")
 """What makes a shorter random run its secret: the number of an account, or the kind of a token."""
 _HEAD = re.compile(rb"(?:[A-Za-z0-9_\-*]{1,40}[.:|~/]){1,3}\Z")
 
-_SAID = Marks("said", "said_weakly", "said_otherwise")
+SAID = Marks("said", "said_weakly", "said_otherwise")
+"""Words that speak of credentials or of other things, in small letters."""
 _TOKEN, _KEY, _OTHER = range(3)
 _SAID_ELSEWHERE = re.compile("|".join(sorted(WORDS["said_elsewhere"])))
 GUESSED = frozenset({"prefixed-token", "compound-token", "said-token"})
@@ -234,21 +235,26 @@ _PATH = re.compile("[a-z_]{3,}/|.*/[a-z_]{4,}(?:/|$)")
 
 
 class Said:
-    """Where a text speaks of credentials, and where of other things; looked for at the first question."""
+    """Where a text speaks of credentials, and where of other things.
 
-    __slots__ = ("_data", "_marks", "_places", "_text")
+    `places`: (index of the key of `SAID`, start, end), in any order.
+    """
 
-    def __init__(self, text: str, data: bytes) -> None:
+    __slots__ = ("_data", "_elsewhere", "_marks", "_places", "_text")
+
+    def __init__(self, text: str, data: bytes, places: list[tuple[int, int, int]]) -> None:
         self._text, self._data = text, data
-        self._marks: list[tuple[int, int]] | None = None
-        self._places: list[int] = []
+        marks = ((start, SAID.list_of(data, index, start, end)) for index, start, end in places)
+        self._marks = sorted((start, kind) for start, kind in marks if kind is not None)
+        self._places = [start for start, _ in self._marks]
+        self._elsewhere = not text.isascii() and _SAID_ELSEWHERE.search(text) is not None
+
+    @property
+    def silent(self) -> bool:
+        """Is there no such word at all?"""
+        return not self._marks and not self._elsewhere
 
     def _between(self, low: int, high: int) -> list[tuple[int, int]]:
-        if self._marks is None:
-            self._marks = sorted((at, kind) for kind, at in _SAID.find(self._data))
-            self._places = [at for at, _ in self._marks]
-        if not self._marks:
-            return []
         return self._marks[bisect_left(self._places, low) : bisect_left(self._places, high)]
 
     def file(self, end: int) -> bool:
@@ -278,11 +284,13 @@ class Said:
                 telling = telling or not start <= at < end
         if telling:
             return True
-        return b"\x80" in data[low:high] and _SAID_ELSEWHERE.search(self._text, low, high) is not None
+        return self._elsewhere and _SAID_ELSEWHERE.search(self._text, low, high) is not None
 
 
 def _claimed(data: bytes, start: int, end: int, said: Said) -> Token | None:
     """A random run without a prefix: only when the line says what it is."""
+    if said.silent:
+        return None
     while end > start and data[end - 1] in b"-_/+":
         end -= 1
     run = data[start:end].decode()

@@ -10,11 +10,11 @@ import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from palace_pipeline.redaction.scanning import Program
-from palace_pipeline.redaction.spelled import SPELLED_SIGN, spelled
+from palace_pipeline.redaction.spelled import SPELLED_SIGNS, spelled
 from palace_pipeline.redaction.verdicts import pair_share, word_share
 from palace_pipeline.redaction.view import Builder, View
 
@@ -236,48 +236,46 @@ _STAMP = (
     rb"|[\w.\-]{2,24} {1,12}\| )?"
 )
 """What a log puts before each line."""
-_WRAP = (
-    rb"(?:(?:[ \t]{0,4}[\\=|\x60\x80]?\r?\n|<br ?/?>)[ \t]{0,24}" + _STAMP
-    + rb"(?:[>|+#*\x80] ?|// ?|\d{1,6}[\t:|] ?){0,3}[ \t]{0,24}|\\{1,3}r?\\{0,3}n|\t)"
-)  # fmt: skip
+_LINE_FRONT = rb"[ \t]{0,24}" + _STAMP + rb"(?:[>|+#*\x80] ?|// ?|\d{1,6}[\t:|] ?){0,3}[ \t]{0,24}"
+_WRAP = rb"(?:(?:[ \t]{0,4}[\\=|\x60\x80]?\r?\n|<br ?/?>)" + _LINE_FRONT + rb"|\\{1,3}r?\\{0,3}n|\t)"
 _CUT_LITERAL = Program(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-$]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
+_LINE_START = re.compile(_LINE_FRONT + rb"(?=[A-Za-z0-9+/_=.~\-])")
+_LINE_TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=.~:-$"
+_MARKED = bytes(120 if byte in _LINE_TOKEN else 10 if byte == 10 else 32 for byte in range(256))
+"""Characters of tokens become `x`, breaks stay, all others become blanks."""
+_TEN_AT_END = b"x" * 10 + b"\n"
+_OTHER_BREAKS = (b" \n", b"|\n", b"\x60\n", b"\x80\n", b"\\", b"\r", b"\t", b"<br")
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-$]*")
 _TAB_REST = re.compile(rb"[A-Za-z0-9+/_=~\-]{6,512}")
-_ANY = Program(
-    _ESCAPE
-    + rb"|"
-    + SPELLED_SIGN
-    + rb"|(?:join|concat|CONCAT|implode)\("
-    + rb"|"
-    + _TOKEN
-    + rb"{4}"
-    + _LITERALS
-    + _TOKEN
-    + rb"|"
-    + _LINE_END
-)
-
-
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
 _FILE_NAME = re.compile(rb"[\w\-]{1,60}\.[a-z]{1,5}")
 _UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-$]{10,100}")
 
 
-def views_of(text: str, data: bytes) -> Iterator[View]:
-    """The views a text calls for; one cheap look decides for plain text that there are none."""
-    telling = _ANY.found(data)
-    if telling or not text.isascii():
+_ESCAPED, _LITERAL, _LIST, _SPELLED = range(4)
+SIGNS = (
+    _ESCAPE,
+    _TOKEN + rb"{4}" + _LITERALS + _TOKEN,
+    rb"(?:join|concat|CONCAT|implode)\(",
+    b"|".join(SPELLED_SIGNS),
+)
+"""What a text has in it that has to be read in another way (text that is not ASCII is always looked at)."""
+
+
+def views_of(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) -> Iterator[View]:
+    """The views a text calls for, in which these of the `SIGNS` may be."""
+    if _ESCAPED in seen or not text.isascii():
         view = normalised(text, data)
         if view is not None and view.text != text:
             yield view
             if view.glued and view.changed and (other := normalised(text, data, apart=True)):
                 yield other
-    if telling:
-        view = joined(text, data)
-        if view is not None and view.text != text:
-            yield view
+    view = joined(text, data, seen)
+    if view is not None and view.text != text:
+        yield view
+    if _SPELLED in seen:
         yield from spelled(text, data)
 
 
@@ -300,14 +298,16 @@ def _listed(data: bytes) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def joined(text: str, data: bytes) -> View | None:
+def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) -> View | None:
     """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token."""
-    joints = [(spans[0][0] + 4, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data)]
-    joints += _listed(data)
+    joints: list[tuple[int, int]] = []
+    if _LITERAL in seen:
+        joints += ((spans[0][0] + 4, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data))
+    if _LIST in seen:
+        joints += _listed(data)
     literals = set(joints)
     last = 0
-    for spans in _CUT_LINE.spans(data):
-        start, end = spans[0][0] + 10, spans[0][1] - 1
+    for start, end in _line_ends(data):
         if data[start] == 9 and not _random_after(data, end):
             continue
         # the next line of a block that has been cut before, or a line that ends like the first part of a token
@@ -343,6 +343,23 @@ def _random_after(data: bytes, at: int) -> bool:
     letters = len(run) - len(run.translate(None, _LETTERS))
     odd = letters < len(run) or run[1:] != run[1:].lower()
     return bool(letters) and odd and run.count(b"/") < 2 and word_share(run.decode()) < 0.3
+
+
+def _line_ends(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where a run of at least ten characters of a token ends its line, and where the next line goes on: (start, end)."""
+    if any(sign in data for sign in _OTHER_BREAKS):
+        for spans in _CUT_LINE.spans(data):
+            yield spans[0][0] + 10, spans[0][1] - 1
+        return
+    # Plain breaks, which most texts have alone: a table and a search are faster.
+    marks = data.translate(_MARKED)
+    place = marks.find(_TEN_AT_END)
+    while place >= 0:
+        start = place + 10
+        after = _LINE_START.match(data, start + 1)
+        if after is not None:
+            yield start - (data[start - 1] == 61 and marks[place - 1 : place] == b"x"), after.end()
+        place = marks.find(_TEN_AT_END, start)
 
 
 @lru_cache(65536)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 
-from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 WORDS: dict[str, frozenset[str]] = {
     name: frozenset(text.split())
@@ -42,27 +41,24 @@ class Finder:
 
 
 class Marks:
-    """Where words of several lists stand in a short piece of text; case is ignored.
+    """Words of several lists, each with the list it is from.
 
     A word that begins or ends with `|` in its list must not go on with a letter or digit there; `_` is a blank, `-` or `_`.
     """
 
     def __init__(self, *names: str) -> None:
         self._words: list[tuple[int, bool, bool]] = []
-        keys: list[bytes] = []
+        self.keys: list[bytes] = []
         for kind, name in enumerate(names):
             for word in sorted(WORDS[name]):
                 bare = word.strip("|")
-                for joint in {bare.replace("_", sign) for sign in " -_"} | ({bare.replace("_", "")} - {bare}):
-                    keys.append(joint.encode())
+                for joint in sorted({bare.replace("_", sign) for sign in " -_"} | ({bare.replace("_", "")} - {bare})):
+                    self.keys.append(joint.encode())
                     self._words.append((kind, word.startswith("|"), word.endswith("|")))
-        self._automaton = BytesAhoCorasick(keys, matchkind=MatchKind.Standard, implementation=Implementation.DFA)
 
-    def find(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """The list a word is from, and where it begins."""
-        low = data.lower()
-        for index, start, end in self._automaton.find_matches_as_indexes(low, overlapping=True):
-            kind, left, right = self._words[index]
-            if (left and start and low[start - 1 : start].isalnum()) or (right and low[end : end + 1].isalnum()):
-                continue
-            yield kind, start
+    def list_of(self, data: bytes, index: int, start: int, end: int) -> int | None:
+        """The list that the key at data[start:end] is from; None when it goes on with a letter or digit."""
+        kind, left, right = self._words[index]
+        if (left and start and data[start - 1 : start].isalnum()) or (right and data[end : end + 1].isalnum()):
+            return None
+        return kind

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palace_pipeline.redaction import engine
+from palace_pipeline.redaction import engine, scanning
 from palace_pipeline.redaction.engine import RuleEngine
 from palace_pipeline.redaction.memory import Memory
 from palace_pipeline.redaction.people import Names
@@ -52,6 +52,13 @@ def test_a_blind_layer_stops_the_funnel_before_anything_goes_through_it(
     owner, name, blind = LAYERS[layer]
     monkeypatch.setattr(owner, name, blind)
     with pytest.raises(EngineBlind, match=layer):
+        funnel(**OWN)
+
+
+@pytest.mark.parametrize(("owner", "name"), [(scanning.Literals, "places"), (scanning.Signs, "seen")])
+def test_blind_first_looks_stop_it_too(owner: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner, name, lambda *_: [])
+    with pytest.raises(EngineBlind):
         funnel(**OWN)
 
 
