@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,18 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON value on stdout.")]
+
+
+def a_day(text: str) -> datetime:
+    """A day as it is written on the command line."""
+    how = "write year-month-day, for example 2024-05-31"
+    if re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}", text) is None:
+        raise typer.BadParameter(f"{text!r} is no day; {how}")
+    year, month, day = map(int, text.split("-"))
+    try:
+        return datetime(year, month, day)
+    except ValueError:
+        raise typer.BadParameter(f"there is no day {text!r} in the calendar; {how}") from None
 
 
 def _version(wanted: bool) -> None:
@@ -70,10 +83,15 @@ def ingest(
 
 @app.command(rich_help_panel="Archive")
 def backfill(
-    first: Annotated[datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day (UTC).")] = None,
-    last: Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day (UTC).")] = None,
+    first: Annotated[
+        datetime | None, typer.Option("--from", parser=a_day, metavar="YYYY-MM-DD", help="First day (UTC).")
+    ] = None,
+    last: Annotated[
+        datetime | None, typer.Option("--to", parser=a_day, metavar="YYYY-MM-DD", help="Last day (UTC).")
+    ] = None,
     day: Annotated[
-        list[datetime] | None, typer.Option("--day", formats=["%Y-%m-%d"], help="A day (UTC); more than once for more.")
+        list[datetime] | None,
+        typer.Option("--day", parser=a_day, metavar="YYYY-MM-DD", help="A day (UTC); more than once for more."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -127,7 +145,7 @@ def formats(json: Json = False) -> None:
 @app.command(rich_help_panel="Archive")
 def status(json: Json = False) -> None:
     """What is there: files, conversations, days, what waits, what was not taken."""
-    from palace_pipeline.cli.archive import run_status
+    from palace_pipeline.cli.status import run_status
 
     raise typer.Exit(run_status(as_json=json))
 
@@ -230,8 +248,10 @@ def search(
     room: Annotated[str | None, typer.Option(help="Only this room.")] = None,
     provider: Annotated[str | None, typer.Option(help="Only this provider.")] = None,
     role: Annotated[str | None, typer.Option(help="Only what this role said (user, assistant, bot).")] = None,
-    since: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="From this day on.")] = None,
-    until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Up to this day.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="From this day on.")
+    ] = None,
+    until: Annotated[datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="Up to this day.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000)] = 10,
     json: Json = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Questions on stdin, answers on stdout, a line each.")] = False,

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from palace_pipeline.cli.preview import funnel_of, known_titles, show_preview
-from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progress, say, table
+from palace_pipeline.cli.status import again_in, how_to_begin, nothing_yet, show_again
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, counted, out, out_json, progress, say, table
 from palace_pipeline.exports.scan import Missing, scan
 from palace_pipeline.ingest import ingest, needs_reading
 from palace_pipeline.ingest.by_format import Drift
+from palace_pipeline.ingest.changed import Again
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import Purged
 from palace_pipeline.planner import Range, plan
@@ -41,7 +43,7 @@ def open_home(*, must_exist: bool = False) -> Home:
     """The home that is meant, with its settings. Raises UsageError if there is none and there has to be one."""
     home = Home(load_settings())
     if must_exist and not home.exists:
-        raise UsageError(f"there is no archive at {home.path} yet; begin with: palace ingest EXPORT")
+        raise UsageError(nothing_yet(home))
     return home
 
 
@@ -61,8 +63,11 @@ def run_ingest(paths: Sequence[Path], *, dry_run: bool, limit: int | None, as_js
         with progress():
             found = ingest(home, paths or None, batch="dry-run", limit=limit, dry_run=True, preview=preview)
         receipt = receipt_of(found.as_counts()) | {"preview": preview.shown(funnel_of(home), known_titles(home))}
+        again = again_in(home)
+        receipt["again"] = {one.what: one.as_json() for one in again}
         failures: list[str] = []
     else:
+        again = list[Again]()
         with home.writing(), progress():
             receipt, failures = main_job(home, paths, limit)
     if as_json:
@@ -71,6 +76,10 @@ def run_ingest(paths: Sequence[Path], *, dry_run: bool, limit: int | None, as_js
         show_receipt(receipt, home, dry_run=dry_run)
         if dry_run:
             show_preview(receipt["preview"])
+            show_again(again)
+        if not receipt["files"]["found"]:
+            for line in how_to_begin(home):
+                say(line)
     for failure in failures:
         say(f"failed: {failure}")
     return NOT_TAKEN if failures or failed_here(receipt) else 0
@@ -172,8 +181,8 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
     if not dry_run:
         masked = sum(receipt["findings"].values())
         out(
-            f"{receipt['days']} days · {receipt['pages']} pages · {receipt['drawers']} drawers · "
-            f"{receipt['vectors']} vectors · {masked} places masked · {sum(receipt['seconds'].values()):.1f} s of work"
+            " · ".join(counted(receipt[f"{one}s"], one) for one in ("day", "page", "drawer", "vector"))
+            + f" · {counted(masked, 'place')} masked · {sum(receipt['seconds'].values()):.1f} s of work"
         )
     for held in receipt["withheld_places"]:
         places = ", ".join(f"{place['place']}: {place['kind']}" for place in held["places"][:5])
@@ -193,49 +202,6 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
         out(f"check failed: {check['asset']}, {check['check'].replace('_', ' ')}: {check['what']}")
     if not dry_run:
         out(f"archive: {home.path}")
-
-
-def run_status(*, as_json: bool) -> int:
-    """Counts from the ledger; opens nothing else."""
-    home = open_home(must_exist=True)
-    with home.ledger() as ledger:
-
-        def count(sql: str) -> int:
-            row = ledger.one(sql)
-            return int(row[0] or 0) if row else 0
-
-        files = {row[0]: row[1] for row in ledger.rows("SELECT status, count(*) FROM files GROUP BY status")}
-        live = "FROM conversations WHERE superseded_by IS NULL AND status != 'purged'"
-        first_last = ledger.one(f"SELECT min(day), max(day) {live} AND dated = 1")
-        value: dict[str, Any] = {
-            "home": str(home.path),
-            "files": files,
-            "conversations": count(f"SELECT count(*) {live}"),
-            "messages": count(f"SELECT sum(messages) {live}"),
-            "providers": {
-                r[0]: r[1] for r in ledger.rows(f"SELECT provider, count(*) {live} GROUP BY provider ORDER BY 2 DESC")
-            },
-            "first_day": first_last[0] if first_last else None,
-            "last_day": first_last[1] if first_last else None,
-            "undated": count(f"SELECT count(*) {live} AND dated = 0"),
-            "withheld": count("SELECT count(*) FROM conversations WHERE status = 'withheld'"),
-            "chunks_published": count("SELECT count(*) FROM published"),
-            "days_with_work": sum(len(span.days()) for span in plan(ledger, recipes_of(home))),
-            "not_taken": count("SELECT sum(count) FROM skips WHERE expected = 0"),
-        }
-    if as_json:
-        out_json(value)
-        return 0
-    out(f"{value['home']}")
-    out(
-        f"{value['conversations']:,} conversations, {value['messages']:,} messages, {value['first_day']} to {value['last_day']}"
-    )
-    out("providers: " + ", ".join(f"{name} {n}" for name, n in value["providers"].items()))
-    out("files: " + ", ".join(f"{name} {n}" for name, n in sorted(files.items())))
-    out(f"undated: {value['undated']} · withheld: {value['withheld']} · not taken: {value['not_taken']}")
-    waiting = value["days_with_work"]
-    out("every day is up to date" if not waiting else f"{waiting} days have work; run: palace ingest")
-    return 0
 
 
 def run_doctor(days: str | None, *, as_json: bool) -> int:
@@ -258,4 +224,4 @@ def run_doctor(days: str | None, *, as_json: bool) -> int:
     return NOT_TAKEN if any(f.level == "wrong" for f in findings) else 0
 
 
-__all__ = ["Missing", "Range", "compose", "run_doctor", "run_ingest", "run_status"]
+__all__ = ["Missing", "Range", "compose", "run_doctor", "run_ingest"]

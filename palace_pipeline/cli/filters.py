@@ -36,7 +36,8 @@ def run_parse(path: Path, *, as_json: bool) -> int:
     for conversation in understood["conversations"]:
         seen = sum(message["role"] in ("user", "assistant", "bot") for message in conversation["messages"])
         title = conversation["title"] or "untitled"
-        out(f"{conversation['start_date'] or 'undated':10}  {conversation['provider']:12}  {seen:5} messages  {title}")
+        messages = f"{seen:5} message{' ' if seen == 1 else 's'}"
+        out(f"{conversation['start_date'] or 'undated':10}  {conversation['provider']:12}  {messages}  {title}")
     for skip in understood["skipped"]:
         kind = "left out" if skip["expected"] else "not taken"
         out(f"{kind}: {skip['where']}: {skip['reason']}" + (f" ({skip['count']})" if skip["count"] > 1 else ""))

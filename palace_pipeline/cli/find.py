@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from difflib import get_close_matches
 
 from rich.text import Text
 
@@ -17,8 +18,14 @@ from palace_pipeline.store.home import Home
 def _home() -> Home:
     home = Home(load_settings())
     if not home.exists:
-        raise UsageError(f"there is no archive at {home.path} yet; begin with: palace ingest EXPORT")
+        from palace_pipeline.cli.status import nothing_yet
+
+        raise UsageError(nothing_yet(home))
     return home
+
+
+_LISTED = 30
+"""Names that are listed where one was not found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +40,35 @@ class Filters:
     until: date | None = None
 
 
+def check_filters(home: Home, only: Filters) -> None:
+    """Raises UsageError with what there is, if a filter names something that the archive does not have."""
+    asked = {name: value for name in ("provider", "role", "room", "wing") if (value := getattr(only, name)) is not None}
+    if not asked or not home.warehouse.exists():
+        return
+    from palace_pipeline.store.sql import QueryError, query
+
+    for name, value in asked.items():
+        table = "drawers" if name in ("room", "wing") else "messages"
+        try:
+            _, rows = query(home.path, f"SELECT {name}, count(*) FROM {table} GROUP BY ALL ORDER BY 2 DESC, 1")
+        except QueryError:
+            return  # the search itself will say what is wrong
+        there = [str(row[0]) for row in rows if row[0]]
+        if there and value not in there:
+            close = get_close_matches(value, there, 1)
+            meant = f"; did you mean {close[0]}?" if close else "."
+            more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+            raise UsageError(
+                f"nothing in the archive has the {name} {value!r}{meant} There are: {', '.join(there[:_LISTED])}{more}"
+            )
+
+
 def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, lines: bool) -> int:
     """Hybrid search. Exit code 0 also when nothing is found: the verdict says so."""
     from palace_pipeline.search.engine import Searcher, search_lines
 
     home = _home()
+    check_filters(home, only)
     searcher = Searcher(home.path, home.settings)
     if lines:
         return NOT_TAKEN if search_lines(sys.stdin, sys.stdout, searcher) else 0
@@ -100,8 +131,8 @@ def run_stats(*, as_json: bool) -> int:
     home = _home()
     try:
         value = trends(home.path)
-    except NotBuiltError as error:
-        raise UsageError(str(error)) from error
+    except NotBuiltError:
+        raise UsageError(_no_tables(home)) from None
     if as_json:
         out_json(value.rows)
     else:
@@ -109,8 +140,13 @@ def run_stats(*, as_json: bool) -> int:
     return 0
 
 
+def _no_tables(home: Home) -> str:
+    return f"there is nothing in the archive at {home.path} yet; begin with: palace ingest EXPORT"
+
+
 def run_sql(query: str, *, as_json: bool) -> int:
     """Read-only SQL."""
+    from palace_pipeline.store.duckfile import NotBuiltError
     from palace_pipeline.store.sql import QueryError, to_json_rows
     from palace_pipeline.store.sql import query as run
 
@@ -119,6 +155,8 @@ def run_sql(query: str, *, as_json: bool) -> int:
         columns, rows = run(home.path, query)
     except QueryError as error:
         raise UsageError(str(error)) from error
+    except NotBuiltError:
+        raise UsageError(_no_tables(home)) from None
     found = to_json_rows(columns, rows)
     if as_json:
         out_json(found)

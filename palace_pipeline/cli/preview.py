@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from palace_pipeline.cli.talk import out
+from palace_pipeline.cli.talk import counted, out
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key
@@ -62,7 +62,7 @@ def _days(item: dict[str, Any]) -> str:
 
 
 def _messages(conversation: dict[str, Any]) -> str:
-    count = f"{conversation['messages']} messages"
+    count = counted(conversation["messages"], "message")
     if conversation["outcome"] != "updated":
         return count
     parts = [f"{conversation[key]} {name}" for key, name in (("new_messages", "new"), ("updated_messages", "changed"))]
@@ -72,5 +72,5 @@ def _messages(conversation: dict[str, Any]) -> str:
 def _who(sample: dict[str, Any]) -> str:
     roles = ", ".join(f"{count} {role}" for role, count in sample["roles"].items())
     speakers = f"; speakers: {', '.join(sample['speakers'])}" if sample["speakers"] else ""
-    files = f"; {sample['attachments']} attachment(s)" if sample["attachments"] else ""
-    return f"{sample['messages']} message(s) that people see; rows: {roles}{speakers}{files}"
+    files = f"; {counted(sample['attachments'], 'attachment')}" if sample["attachments"] else ""
+    return f"{counted(sample['messages'], 'message')} that people see; rows: {roles}{speakers}{files}"

@@ -198,7 +198,7 @@ def _filters(days: Days, *, kinds: Sequence[str], **exact: str | None) -> Filter
 
 def _tried(allowed: int, chunks: int, troubles: Iterable[str | None]) -> str:
     if not chunks:
-        return "Nothing found: the archive holds nothing that could be searched yet."
+        return "The archive holds nothing that could be searched yet."
     left = f"{allowed:,} of {chunks:,} chunks" if allowed < chunks else f"{chunks:,} chunks"
     return "; ".join([f"Searched {left}", *(trouble for trouble in troubles if trouble)]) + "."
 

@@ -25,13 +25,13 @@ TABLES_RECIPE = str(TABLES)
 VECTORS_RECIPE = f"{CHROMA}.{short_hash(LEXICAL, length=8)}"
 
 
-def recipes_of(home: Home) -> Recipes:
-    """What each stage would note now."""
+def recipes_of(home: Home, forgotten: tuple[Forgotten, ...] | None = None) -> Recipes:
+    """What each stage would note now. `forgotten`: what was purged, for those who must not open the ledger themselves."""
     settings = home.settings
     model = model_recipe(settings.embedding)
     return Recipes(
         merge=str(MERGE_RECIPE),
-        redaction=redaction_of(home),
+        redaction=redaction_of(home, forgotten),
         chunks=f"{CHUNK_RECIPE}.{model}",
         rooms=f"{ROOMS_RECIPE}.{model}.{_filing(settings)}",
         pages=str(PAGE_RECIPE),
@@ -41,9 +41,10 @@ def recipes_of(home: Home) -> Recipes:
     )
 
 
-def redaction_of(home: Home) -> str:
+def redaction_of(home: Home, forgotten: tuple[Forgotten, ...] | None = None) -> str:
     """Version of all that decides what is masked in a home: rules, settings, and what was purged."""
-    return redaction_recipe(home.settings.redaction, home.key(), forgotten_in(home))
+    purged = forgotten_in(home) if forgotten is None else forgotten
+    return redaction_recipe(home.settings.redaction, home.key(), purged)
 
 
 def forgotten_in(home: Home) -> tuple[Forgotten, ...]:
