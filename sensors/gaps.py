@@ -6,7 +6,7 @@ is missing; `planned_days` asks for those days, with its own attempts and pauses
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import dagster as dg
 import orjson
@@ -20,33 +20,49 @@ from palace_pipeline.store.ledger import Ledger
 from sensors.retries import Tried, asked_for, tried, under_way
 
 SOONEST_SECONDS = 3600.0
+REST_SECONDS = 600.0
+"""Without any stage that has ended, work counts as done."""
 LATEST_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The last look that was asked for: when (seconds since 1970), and how far the log of the stages was then."""
+    """The last look that was asked for: when (seconds since 1970), and how far the log of the stages was then.
+
+    `seen`, `moved`: how far the log was at the last tick, and since when it has been there.
+    """
 
     at: float = 0.0
     log: int = -1
+    seen: int = -1
+    moved: float = 0.0
 
     @classmethod
     def of(cls, cursor: str | None) -> "Asked":
         try:
             found = orjson.loads(cursor or "{}")
-            return cls(float(found["at"]), int(found["log"]))
+            return cls(float(found["at"]), int(found["log"]), int(found["seen"]), float(found["moved"]))
         except (orjson.JSONDecodeError, TypeError, ValueError, KeyError):
             return cls()
 
+    def cursor(self) -> str:
+        return orjson.dumps(asdict(self)).decode()
 
-def wait_for_look(last: Asked, log: int, before: Tried, now: float) -> float:
-    """Seconds until the next look is due; 0 or less: now. Pure.
+    def looked_at(self, log: int, now: float) -> "Asked":
+        """After a tick that found the log so far."""
+        return self if log == self.seen and self.moved <= now else replace(self, seen=log, moved=now)
 
-    `log`: how far the log of the stages is; `before`: the attempts at looking at this very state.
+
+def wait_for_look(last: Asked, before: Tried, now: float) -> float:
+    """Seconds until the next look is due; 0 or less: now. Pure; `last` has been told how far the log is.
+
+    While a reading is followed by the building of its days, everything new would count as missing: so the log has to
+    have come to rest. `before`: the attempts at looking at this very state.
     """
     at = min(last.at, now)  # a clock that was set back must not put it off for a year
-    pause = SOONEST_SECONDS if log != last.log else LATEST_SECONDS
-    return max(at + pause, before.not_before if log != last.log else 0.0) - now
+    if last.seen == last.log:
+        return at + LATEST_SECONDS - now
+    return max(at + SOONEST_SECONDS, last.moved + REST_SECONDS, before.not_before) - now
 
 
 def files_waiting(ledger: Ledger) -> tuple[list[str], str]:
@@ -59,7 +75,7 @@ def files_waiting(ledger: Ledger) -> tuple[list[str], str]:
     jobs=[look_for_gaps, read_exports],
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Compares source and archive an hour after work was done, else once a day; what is missing is made again.",
+    description="Compares source and archive after work was done, else once a day; what is missing is made again.",
 )
 def gaps(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.SensorResult | dg.SkipReason:
     """Start a look when one is due, and read what the last one found outside the watched folders."""
@@ -68,19 +84,21 @@ def gaps(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.Sens
         return dg.SkipReason("no archive yet")
     if under_way(context.instance):
         return dg.SkipReason("work is under way")
-    last, now = Asked.of(context.cursor), time.time()
+    now = time.time()
     with home.ledger() as ledger:
         row = ledger.one("SELECT max(rowid) AS n FROM stage_log")
         log = int(row["n"] or 0) if row else 0
         paths, found_at = files_waiting(ledger)
+    last = Asked.of(context.cursor).looked_at(log, now)
+    context.update_cursor(last.cursor())
     if paths and (run := _reading(context.instance, paths, found_at, now)) is not None:
         return dg.SensorResult(run_requests=[run])
     work = short_hash("gaps", str(log), time.strftime("%Y-%m-%d", time.gmtime(now)))
     before = tried(context.instance, work)
-    wait = wait_for_look(last, log, before, now)
+    wait = wait_for_look(last, before, now)
     if wait > 0:
-        return dg.SkipReason(f"compared {(now - last.at) / 60:.0f} minutes ago; the next look is in {wait / 60:.0f}")
-    context.update_cursor(orjson.dumps({"at": now, "log": log}).decode())
+        return dg.SkipReason(f"the next look is in {wait / 60:.0f} minutes")
+    context.update_cursor(replace(last, at=now, log=log).cursor())
     run_key, tags = asked_for(work, before.attempts, {REASON_TAG: "source against archive"})
     return dg.SensorResult(run_requests=[dg.RunRequest(job_name=look_for_gaps.name, run_key=run_key, tags=tags)])
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from palace_pipeline.planner import Range
 from sensors.days import Asked, Quiet, ranges_to_ask
-from sensors.gaps import LATEST_SECONDS, SOONEST_SECONDS, wait_for_look
+from sensors.gaps import LATEST_SECONDS, REST_SECONDS, SOONEST_SECONDS, wait_for_look
 from sensors.gaps import Asked as Looked
 from sensors.retries import MOST_ATTEMPTS, Tried, pause_after
 
@@ -55,10 +55,28 @@ def test_a_cursor_that_cannot_be_read_is_none() -> None:
         assert Looked.of(nonsense) == Looked()
 
 
+def wait(last: Looked, log: int, now: float) -> float:
+    return wait_for_look(last.looked_at(log, now), Tried(), now)
+
+
 def test_source_and_archive_are_compared_after_work_and_once_a_day_without_any() -> None:
-    last = Looked(NOW, 7)
-    assert wait_for_look(Looked(), 0, Tried(), NOW) <= 0  # never looked
-    assert wait_for_look(last, 7, Tried(), NOW + SOONEST_SECONDS) > 0
-    assert wait_for_look(last, 8, Tried(), NOW + SOONEST_SECONDS) <= 0
-    assert wait_for_look(last, 7, Tried(), NOW + LATEST_SECONDS) <= 0
-    assert wait_for_look(Looked(NOW + 10**9, 7), 8, Tried(), NOW) == SOONEST_SECONDS  # the clock was set back
+    last = Looked(NOW, 7, 7, NOW)
+    assert wait(last, 7, NOW + SOONEST_SECONDS) > 0
+    assert wait(last, 7, NOW + LATEST_SECONDS) <= 0
+    grown = last.looked_at(8, NOW + 60)
+    assert wait(grown, 8, NOW + SOONEST_SECONDS - 1) > 0
+    assert wait(grown, 8, NOW + SOONEST_SECONDS) <= 0
+
+
+def test_nothing_is_compared_while_work_goes_on() -> None:
+    last, now = Looked(), NOW
+    for log in range(5):  # a stage ends every five minutes
+        last, now = last.looked_at(log, now), now + 300
+        assert wait_for_look(last, Tried(), now) > 0
+    assert wait_for_look(last, Tried(), now + REST_SECONDS) <= 0
+
+
+def test_a_clock_that_was_set_back_puts_a_look_off_by_an_hour_at_most() -> None:
+    last = Looked(NOW + 10**9, 7, 8, NOW + 10**9)
+    assert wait(last, 8, NOW) == SOONEST_SECONDS
+    assert Looked.of(last.cursor()) == last
