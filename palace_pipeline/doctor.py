@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -15,9 +16,11 @@ from palace_pipeline.checks import Result, whole
 from palace_pipeline.checks import examine as check_days
 from palace_pipeline.checks.exports import of_everything
 from palace_pipeline.ingest.by_format import drifted
+from palace_pipeline.ingest.changed import done_again
 from palace_pipeline.model import LAKE
-from palace_pipeline.planner import Range, plan
+from palace_pipeline.planner import Range, stale_days
 from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.stages.withheld import advice, in_words
 from palace_pipeline.store.files import TEMPORARY_PREFIX
 from palace_pipeline.store.home import SCHEMA_VERSION, Home
 from palace_pipeline.store.keep import FOLDER, kept
@@ -25,6 +28,11 @@ from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.lock import HomeBusy, writer
 from palace_pipeline.store.quiet import soundness
 from palace_pipeline.store.salvage import ledger_damage, vault_damage
+
+
+_NAMED = 50
+"""Conversations that are named one by one."""
+_PLACES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,24 +209,39 @@ def days_of(text: str, today: date | None = None) -> Range:
 
 def _waiting(home: Home) -> Iterator[Finding]:
     with home.ledger() as ledger:
-        spans = plan(ledger, recipes_of(home))
-    if spans:
-        yield Finding("note", f"{sum(len(s.days()) for s in spans)} day(s) have work", "palace ingest")
+        recipes = recipes_of(home)
+        days = stale_days(ledger, recipes)
+        again = done_again(ledger, recipes, home.settings)
+    if days:
+        yield Finding("note", f"{len(days)} day(s) have work", "palace ingest")
+    for one in again:
+        yield Finding("note", one.said, "palace ingest")
 
 
 def _withheld(home: Home) -> Iterator[Finding]:
     with home.ledger() as ledger:
         rows = ledger.withheld()
-    for row in rows[:50]:
-        what = "is withheld" if row["what"] == "conversation" else "has fields that are withheld"
-        places = ", ".join(f"{place['place']}: {place['kind']}" for place in row["places"][:5])
-        yield Finding(
-            "note",
-            f"{row['provider']} {row['conversation_id']} {what} ({places})",
-            "add what it is to [redaction] in palace.toml; it is tried again when the rules change",
-        )
-    if len(rows) > 50:
-        yield Finding("note", f"and {len(rows) - 50} more conversations with something withheld", None)
+        for row in rows[:_NAMED]:
+            key = (row["provider"], row["conversation_id"])
+            known = ledger.conversation(key)
+            page = f", page {known['page']}" if known is not None and known["page"] else ""
+            seen = ledger.one(
+                "SELECT path FROM sightings WHERE provider = ? AND conversation_id = ? ORDER BY superseded, path", key
+            )
+            file = shlex.quote(seen["path"]) if seen is not None else "EXPORT"
+            what = "is withheld as a whole" if row["what"] == "conversation" else "is there, but for fields"
+            said = [f"{place['place']}: {in_words(place['kind'])}" for place in row["places"][:_PLACES]]
+            if len(row["places"]) > _PLACES:
+                said.append(f"and {len(row['places']) - _PLACES} more places")
+            day = known["day"] if known is not None else "DAY"
+            mends = dict.fromkeys(
+                advice(place["kind"]).replace("EXPORT", file).replace("DAY", day) for place in row["places"]
+            )
+            yield Finding("note", f"{key[0]}:{key[1]}{page} {what} ({'; '.join(said)})", " · ".join(mends))
+    if len(rows) > _NAMED:
+        kinds = Counter(place["kind"] for row in rows[_NAMED:] for place in row["places"])
+        said = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+        yield Finding("note", f"and {len(rows) - _NAMED} more conversations with something withheld ({said})", None)
 
 
 def _quarantine(home: Home) -> Iterator[Finding]:

@@ -186,7 +186,9 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
         )
     for held in receipt["withheld_places"]:
         places = ", ".join(f"{place['place']}: {place['kind']}" for place in held["places"][:5])
-        out(f"withheld {held['what']}: {held['provider']} {held['conversation_id']} ({places})")
+        out(f"withheld {held['what']}: {held['provider']}:{held['conversation_id']} ({places})")
+    if receipt["withheld_places"]:
+        out("palace doctor says what can be done about what is withheld")
     expected: dict[str, int] = {}
     for skip in receipt["skipped"]:
         if skip["expected"]:

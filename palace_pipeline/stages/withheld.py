@@ -33,6 +33,39 @@ MOST_PLACES = 50
 """Places named of one conversation."""
 
 
+_WHY = {
+    ERROR: ("the redactor failed at it", "palace backfill --day DAY tries it again; if it stays, report it as a bug"),
+    "work-limit": (
+        "it takes more work than is allowed",
+        "shorten the text at its source and export it again, or live without this field: the rest is in the archive",
+    ),
+    "too-long": (
+        "it is longer than 64 million characters",
+        "shorten the text at its source and export it again, or live without this field: the rest is in the archive",
+    ),
+    "not-settled": (
+        "what is masked in it shows something new each time",
+        "name what it is in known_values or private_patterns of [redaction] in palace.toml, then: palace ingest",
+    ),
+    "unreadable": ("it could not be looked at once more", "palace backfill --day DAY tries it again"),
+}
+
+
+def in_words(kind: str) -> str:
+    """Why a place is withheld. `kind`: as the ledger has it, a reason or what was found there."""
+    return _WHY[kind][0] if kind in _WHY else f"a second look still finds {kind} there"
+
+
+def advice(kind: str) -> str:
+    """What a person can do about it. EXPORT stands for the file that it was read from, DAY for the conversation's."""
+    if kind in _WHY:
+        return _WHY[kind][1]
+    return (
+        f"look at it with: palace redact --report EXPORT. If it is no secret, add the exact text to allow, or {kind} to "
+        "allow_rules; if it is one, add it to known_values ([redaction] in palace.toml). Then: palace ingest"
+    )
+
+
 def hits(funnel: Funnel, named: Sequence[tuple[str, str]]) -> list[Place]:
     """What a second look finds in texts (name, text) that are about to be published, by name and kind. Never raises:
     a text that cannot be looked at is a hit."""
