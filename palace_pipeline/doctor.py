@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import stat
 import time
 from collections import Counter
@@ -28,7 +29,6 @@ from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.lock import HomeBusy, writer
 from palace_pipeline.store.quiet import soundness
 from palace_pipeline.store.salvage import ledger_damage, vault_damage
-
 
 _NAMED = 50
 """Conversations that are named one by one."""
