@@ -183,7 +183,7 @@ _COOKIE = re.compile(
 _PAIR = re.compile(rb"([A-Za-z0-9_.\-]{1,64})=([^;\s,]{8,4096})")
 _LOGIN = re.compile(
     rb"(?:-[a-z]{0,6}u|--user|--proxy-user|--creds|https? -a)[ =]?"
-    rb"\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{1,64}):([^\s\"'`\\\x80]{4,128})",
+    rb"\\{0,2}[\"']?([A-Za-z0-9_.@\\%+-]{0,64}):([^\s\"'`\\\x80]{4,128})",
     re.I,
 )
 _SHORT_FLAG = re.compile(
@@ -336,6 +336,8 @@ def _login(data: bytes, at: int) -> Iterator[Held]:
     if found is None:
         return
     user, word = _ascii(found[1]), _ascii(found[2])
+    if not user and not (password_shaped(word) or looks_random(word, 12)):
+        return
     if not weak_pair(user, word) and not word.startswith("//"):
         yield Held(found.start(2), found.end(2), "password", "login-option")
 

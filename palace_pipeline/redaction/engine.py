@@ -318,7 +318,7 @@ class RuleEngine:
         for index, start, end in places:
             anchor, rules = self._looking.rules[index]
             if anchor == _AT:
-                found = pii.email_at(data, start)
+                found = pii.email_at(data, start, text)
                 if found is not None:
                     yield _personal(text, found)
                 continue
@@ -454,7 +454,8 @@ class _Reading:
         known_to = self._known_ends()
         for index, cut in enumerate(cuts):
             before = view.source(hit.start, cut)[1]
-            if cut in view.firm or not (guessed or (hit.kind, before) in known_to or (hit.layer, before) in known_to):
+            unsure = guessed or hit.rule == "name-weak"
+            if cut in view.firm or not (unsure or (hit.kind, before) in known_to or (hit.layer, before) in known_to):
                 continue
             stop = cuts[index + 1] if index + 1 < len(cuts) else hit.end
             piece = self.text[cut:stop]

@@ -27,7 +27,7 @@ from palace_pipeline.redaction.verdicts import (
 )
 from palace_pipeline.redaction.words import WORDS
 
-Strength = Literal["password", "strong", "weak", "phrase"]
+Strength = Literal["password", "strong", "weak", "phrase", "paper"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -89,6 +89,7 @@ _STRONG = WORDS["name_strong"]
 _WEAK = WORDS["name_weak"]
 _KEY_QUALIFIERS = WORDS["key_qualifier"]
 _NOT_AFTER = WORDS["not_after"]
+_NO_CHOICE = WORDS["no_choice"] | WORDS["code"]
 _NOT_BEFORE = WORDS["not_before"]
 
 
@@ -158,7 +159,7 @@ _QUOTED = {
     b'"': re.compile(rb"[^\"\n\r\x80]{1,1024}?(?=\\{0,3}\")"),
     b"'": re.compile(rb"[^'\n\r\x80]{1,1024}?(?=\\{0,3}')"),
     b"`": re.compile(rb"[^\x60\n\r]{1,1024}?(?=\x60)"),
-    b"*": re.compile(rb"[^*\n\r]{1,256}?(?=\*)"),
+    b"*": re.compile(rb"[^*\n\r (]{1,256}?(?=\*)"),
 }
 _OPTION = re.compile(rb"-{1,2}(?:body|value|data|text|secret-string|from-literal|v|b)[ =]")
 _BARE = re.compile(rb"[!-~]{1,1024}")
@@ -175,6 +176,8 @@ _NEXT_LINE = re.compile(
     rb"(?:[ \t]*[|>][+\-]?\d?)?[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,12}(?:\x60{3}\w{0,12}\r?\n)?[ \t]{0,12}"
     rb"[\"'\x60]?([!-~]{8,512}?)[\"'\x60]?[ \t]*(?:\r?\n|\Z)"
 )
+_ELEMENT = re.compile(rb"[ \t]*\r?\n\s{0,40}([!-;=?-~]{6,4096})\s{0,40}</")
+"""The text of an element that has lines of its own."""
 _BLOCK = re.compile(rb"[ \t]*[|>][+\-]?\d?[ \t]*\r?\n")
 _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|splunk|key|ssws)[ :]+(?=\S)", re.I)
 
@@ -204,6 +207,8 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
             phrase = said[1][::-1].decode() if said else ""
         lead = name.lower()
         strength = "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_"), phrase)
+        if lead.endswith("authorization") and strength == "weak":
+            strength = "strong"
         if strength is None:
             continue
         low, high = found.span(operator)
@@ -267,6 +272,10 @@ def _value(
             return None
     if body is None:
         tag = sign == b">" and data[left - 1 : left] == b"<"
+        if tag and (inside := _ELEMENT.match(data, place)):
+            value = inside[1].decode("ascii", "replace")
+            fine = _judge(value, strength, True, False, False)
+            return Assigned(inside.start(1), inside.end(1), strength, name) if fine else None
         if (sign == b":" or tag) and not quote:
             return _on_next_line(data, place, name, strength)
         return None
@@ -299,7 +308,19 @@ def _value(
     fine = _judge(value, strength, quoted, prose, digest)
     if not fine and strength == "password" and operator in (_SIGN, _OTHER):
         fine = value.isdigit() and 6 <= len(value) <= 12 and not is_placeholder(value) and value not in WEAK_PASSWORDS
+        if not fine and sign == b"=" and not quoted and name.isupper():
+            fine = bool(_LINE_START.search(data, max(0, left - 8), left)) and _chosen(value)
     return Assigned(start, end, strength, name) if fine else None
+
+
+_CHOSEN = re.compile("[a-z]{6,24}")
+
+
+def _chosen(value: str) -> bool:
+    """A word that someone chose for a password: small letters, and none that stands for a password elsewhere."""
+    if _CHOSEN.fullmatch(value) is None or value in WEAK_PASSWORDS or is_placeholder(value):
+        return False
+    return value not in _NO_CHOICE and strength_of(value) is None
 
 
 _SETTER = re.compile(
@@ -392,6 +413,7 @@ def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Ass
 
 _FOREIGN_GROUPS: tuple[tuple[Strength, str], ...] = (
     ("password", "foreign_password"), ("strong", "foreign_token"), ("phrase", "foreign_seed"),
+    ("paper", "foreign_paper"),
 )  # fmt: skip
 _FOREIGN: tuple[tuple[str, Strength], ...] = tuple(
     (word.replace("_", " "), strength) for strength, group in _FOREIGN_GROUPS for word in sorted(WORDS[group])
@@ -444,7 +466,7 @@ def foreign(text: str, data: bytes, words: list[ForeignWord] | None = None) -> I
         if run is None:
             return
         found = _AFTER.match(text, end) if run[0] <= end + _GAP else None
-        if found is None:
+        if found is None or place.strength == "paper":
             continue
         start, value = found.start("value"), found["value"]
         while value[:1] in "`\"'([:=*|>-":

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from palace_pipeline.redaction.identity import BEFORE, luhn, numbered, speaks
 from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.words import WORDS, Finder, any_word
 
@@ -32,6 +33,9 @@ class Personal:
 
 _LOCAL = re.compile(rb"[A-Za-z0-9](?:[A-Za-z0-9._%+'\-]{0,62}[A-Za-z0-9_+\-])?\Z|[A-Za-z0-9]\Z")
 _DOMAIN = re.compile(rb"@((?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,8}([A-Za-z]{2,24}))(?![A-Za-z0-9])")
+_WIDE_DOMAIN = re.compile(r"@((?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,4}([^\W\d_]{2,12}))(?![^\W_])")
+_WIDE_LOCAL = re.compile(r"(?:[^\W_][\w.+-]{0,30})?[^\W_]\Z")
+_QUOTED_LOCAL = re.compile(rb"\\?\"[A-Za-z0-9][^\"\\\n]{0,60}\\?\"\Z")
 _NOT_TLD = frozenset(word.encode() for word in WORDS["not_tld"])
 _PUBLIC_LOCAL = re.compile(
     rb"(?:no-?reply|do-?not-?reply|git|root|postmaster|mailer-daemon|hg|svn)\Z|.*\+?noreply\Z|\d+\+\w+\Z", re.I
@@ -42,9 +46,11 @@ _EXAMPLE_DOMAIN = re.compile(
 )
 
 
-def email_at(data: bytes, at: int) -> Personal | None:
-    """The e-mail address whose `@` stands at `at`."""
+def email_at(data: bytes, at: int, text: str = "") -> Personal | None:
+    """The e-mail address whose `@` stands at `at` (of `text`, for names and domains beyond ASCII)."""
     domain = _DOMAIN.match(data, at)
+    if text and (data[at - 1 : at] in (b"\x80", b'"') or (domain is None and b"\x80" in data[at + 1 : at + 64])):
+        return _unusual(data, at, text)
     if domain is not None and domain[2].lower() in _NOT_TLD:
         # A file that is named by an address: `jane@host.org.json`.
         domain = _DOMAIN.fullmatch(data, at, domain.start(2) - 1)
@@ -64,6 +70,20 @@ def email_at(data: bytes, at: int) -> Personal | None:
     if _EXAMPLE_DOMAIN.match(domain[1]):
         return None
     return Personal(start, domain.end(), "email")
+
+
+def _unusual(data: bytes, at: int, text: str) -> Personal | None:
+    """An address with letters beyond ASCII beside its `@`, or with a name in quotes before it."""
+    domain = _WIDE_DOMAIN.match(text, at)
+    if domain is None or domain[2].lower().encode() in _NOT_TLD:
+        return None
+    if data[at - 1] == 34:
+        quoted = _QUOTED_LOCAL.search(data, max(0, at - 66), at)
+        return Personal(quoted.start(), domain.end(), "email") if quoted else None
+    local = _WIDE_LOCAL.search(text[max(0, at - 32) : at])
+    if local is None or (domain[1].isascii() and len(local[0]) > 16):
+        return None
+    return Personal(max(0, at - 32) + local.start(), domain.end(), "email")
 
 
 _AT_WORD = Program(rb"(?i) ?[\[({<] ?at ?[\])}>] ?| at [a-z0-9\-]{1,63} dot ")
@@ -94,7 +114,7 @@ def spelled_emails(data: bytes) -> Iterator[Personal]:
 
 _RUN = Program(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
 _near_phone = Finder("phone_words")
-_PHONE_AFTER = re.compile(r"[\s-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
+_PHONE_AFTER = re.compile(r"[\s|-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
 _near_card = Finder("card_words")
 _of_phones = Finder("phone_words", "phone_words_after")
 _BY_SHAPE = re.compile(rb"\(?\+|\(?\d{3}\D|1[ .\-]?\(?\d{3}\D|\d{9}(?!\d)|00")
@@ -114,14 +134,6 @@ _SSN = re.compile(rb"(\d{3})([ \-])(\d{2})\2(\d{4})")
 
 
 _EXTENSION_OF = re.compile(rb" ?(?:x|X|ext\.?) ?\d{0,6}\Z")
-
-
-def luhn(digits: str) -> bool:
-    total = 0
-    for index, char in enumerate(reversed(digits)):
-        value = int(char) * (2 if index % 2 else 1)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
 
 
 def issuer(digits: str) -> bool:
@@ -161,7 +173,7 @@ _EXTENSION = re.compile(rb"(?: ?(?:x|ext\.?) ?)?\d{1,6}(?![A-Za-z0-9_])|(?<=[xX]
 def numbers(text: str, data: bytes) -> Iterator[Personal]:
     """Cards, ids, SSNs and phones among the digit runs of a text."""
     size = len(data)
-    spoken = _of_phones(text)
+    spoken = _of_phones(text) or speaks(text)
     for spans in _RUN.spans(data):
         start, end = spans[0]
         if end - start < 13 and _ISO_DATE.match(data, start):
@@ -209,6 +221,8 @@ def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
                 return Personal(start, end, "us-ssn")
         if count == 9 and run.isdigit() and _SSN_WORDS.search(text[max(0, start - 32) : start]):
             return Personal(start, end, "us-ssn")
+        if count >= 8 and run[-1:].isdigit() and numbered(text[max(0, start - BEFORE) : start], digits):
+            return Personal(start, end, "national-id")
     if not 7 <= count <= 15 and not run.startswith(b"00"):
         return None
     return _phone(text, start, run)
@@ -222,6 +236,10 @@ def _phone(text: str, start: int, run: bytes) -> Personal | None:
             return None  # a signed decimal
         national = re.sub(r"\D", "", run.replace(b"(0)", b"").decode())
         return Personal(start, end, "phone") if 7 <= len(national) <= 16 and _possible(national) else None
+    if run.startswith(b"00") and len(run) > len(run.translate(None, b" .-/")) and b"00" not in run[2:4]:
+        national = re.sub(r"\D", "", run[2:].replace(b"(0)", b"").decode())
+        if 9 <= len(national) <= 14 and _possible(national):
+            return Personal(start, end, "phone")
     us = _US.fullmatch(run)
     if us and (us[1] or us[3]):
         return Personal(start, end, "phone")
@@ -322,6 +340,8 @@ def _ipv4(data: bytes, first: int, end: int) -> Personal | None:
 
 def _ipv6(data: bytes, start: int, end: int) -> Personal | None:
     before, after = data[max(0, start - 1) : start], data[end : end + 1]
+    if before == b":" and data[start - 2 : start - 1].translate(None, b"0123456789abcdefABCDEF:"):
+        before = b" "  # a label's colon
     if before.isalnum() or before in (b":", b".", b"-", b"_") or after.isalnum() or after in (b":", b"_"):
         return None
     if data[start:end].count(b":") >= 3 or b"::" in data[start:end]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from palace_pipeline.redaction import codes, containers, names, spoken
+from palace_pipeline.redaction import codes, containers, identity, names, spoken
 from palace_pipeline.redaction.containers import Held
 from palace_pipeline.redaction.words import WORDS
 
@@ -14,7 +14,8 @@ _SAID = frozenset(word.replace("_", " ").encode() for word in WORDS["said_passwo
 _COLUMNS = frozenset({b"token", b"secret", b"api key", b"api_key", b"apikey", b"access key"})
 _CODES = frozenset(codes.WORDS_OF_INTEREST)
 _HELD = frozenset(containers.WORDS_OF_INTEREST)
-TELLING = tuple(sorted(_SAID | _COLUMNS | _CODES | _HELD))
+_PAPERS = frozenset(identity.WORDS_OF_INTEREST)
+TELLING = tuple(sorted(_SAID | _COLUMNS | _CODES | _HELD | _PAPERS))
 _WEAK = (b"pass ", b"pass:", b"pass,", b"login", b"send ")
 """Words that mean other things as well: what is beside them must have a sign that passwords have."""
 _SIGN = re.compile(rb"[!@#$%^&*?]")
@@ -36,6 +37,8 @@ def told(
             held.append((word, start))
         if word in _CODES:
             yield from codes.codes(data, word, start)
+        if word in _PAPERS:
+            yield from identity.papers(data, word, start)
         if word in _SAID and start >= near and (len(word) > 4 or not data[end : end + 1].isalpha()):
             for found in spoken.passwords_near(data, start, near):
                 if word not in _WEAK or _SIGN.search(data, found.start, found.end):
@@ -50,6 +53,8 @@ def told(
     for found in foreign:
         if found.word in _SEEDS:
             yield from codes.seed_phrase(data, found.end)
+        elif found.strength == "paper":
+            yield from identity.foreign_papers(text, found.end)
         elif found.strength == "password":
             if found.start >= near:
                 yield from spoken.passwords_near(data, found.start, near)

@@ -29,6 +29,7 @@ _KEY_ID = re.compile(
 )
 """The id of a key before its secret: `id:secret`, both in hex."""
 _DIGEST_SIZES = (32, 40, 48, 64)
+_DIGEST_NAME = re.compile(rb"(?:sha\d{1,3}|md5|blake\w{0,3}|h1|digest|integrity|checksum|etag)[=:-]\Z", re.I)
 _BASE64_REST = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 _NEXT_PART = re.compile(rb"\.([A-Za-z0-9_\-]{12,512})")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
@@ -78,6 +79,8 @@ def unknown_token(data: bytes, start: int, end: int, said: Said) -> Token | None
     if not _could_be(run):
         return None
     before = data[start - 1] if start else 32
+    if before in b"=:-" and _DIGEST_NAME.search(data, max(0, start - 10), start):
+        return None
     found = _PREFIXED.match(run) if before not in b"/=+." or _after_scheme(data, start) else None
     if found is not None:
         token = _prefixed(data, start, found, said)
@@ -151,6 +154,8 @@ def _prefixed(data: bytes, start: int, found: re.Match[bytes], said: Said) -> To
         named = bool(words) and (words[-1].endswith(_NAMES_SECRET) or words[-1] in ("sk", "pat"))
         if not words or any(w in _PUBLIC_WORDS or (w in _ID_WORDS and not named) for w in words):
             return None
+        if prefix[1:2].islower() and prefix[0].isupper() and pair_share(prefix) < 0.6:
+            return None  # base64
         marked = any(w in _TOKEN_WORDS or w.endswith(_NAMES_SECRET) for w in words)
         if _fits(said, start, start + len(run), prefix, run[cut - 1], body, marked):
             break
@@ -198,6 +203,8 @@ def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, 
         return False
     if marked:
         return size >= 20
+    if size - len(plain) > 1 + size // 16:
+        return False  # words with lines between them
     return size >= (22 if joint == "_" else 24) or said.credential(start, end)
 
 

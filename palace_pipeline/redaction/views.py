@@ -161,6 +161,8 @@ def _trigger(telling: str, lookalike: str) -> re.Pattern[str]:
     return re.compile("|".join(parts))
 
 
+_SPOKEN = ("control", "entity", "markup")
+"""What text is full of and hides nothing."""
 _DROPPED = re.compile(r"\*\*|[*`\x00-\x1a]+")
 
 
@@ -208,7 +210,7 @@ def normalised(text: str, data: bytes, *, apart: bool = False) -> View | None:
                 )
                 builder.view.glued = builder.view.glued or inside
                 plain = " " if apart and inside else ""
-            else:
+            elif found.lastgroup not in _SPOKEN and found[0][-1:] not in "\"'\\`":
                 builder.view.changed = True
             builder.add(plain, found.start(), found.end() - found.start())
             position = found.end()
