@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import palace_pipeline.purge.rest as steps
-from palace_pipeline.checks.counts import audit
+from palace_pipeline.checks import audit
 from palace_pipeline.ingest import ingest
 from palace_pipeline.purge import (
     Purged,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from palace_pipeline.checks.counts import COUNTS
-from palace_pipeline.checks.exports import ACCOUNTED, FRESH
+from palace_pipeline.checks.exports import ACCOUNTED, FRESH, accounted
 from palace_pipeline.checks.look import Look
 from palace_pipeline.checks.messages import DOUBLED, QUALITY, TIMES
 from palace_pipeline.checks.pages import PAGES
@@ -22,7 +22,7 @@ from palace_pipeline.planner import Range
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import LakeDamaged
 
-__all__ = ["CHECKS", "OF_FILES", "Check", "Problem", "Result", "examine", "of_asset", "whole"]
+__all__ = ["CHECKS", "OF_FILES", "Check", "Problem", "Result", "audit", "examine", "of_asset", "whole"]
 
 CHECKS: tuple[Check, ...] = (
     schema_check("normalized_transcripts", "normalized", ("raw/messages", "raw/conversations")),
@@ -76,6 +76,13 @@ def _looked(check: Check, found: Found, look: object) -> bool:
         found.note([Problem(f"could not look ({type(error).__name__})", check.asset, mend="palace doctor")])
         return False
     return True
+
+
+def audit(home: Home, span: Range) -> dict[str, str]:
+    """What is wrong on some days, and with files: asset and check -> what, where and what mends it. Empty if nothing is."""
+    with home.writing(), home.ledger() as ledger:
+        results = [*examine(home, span), accounted(home, ledger)]
+    return {f"{result.asset} {result.name}": result.said for result in results if not result.passed}
 
 
 def whole(home: Home) -> Range | None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from palace_pipeline.checks.look import Look, Part
+from palace_pipeline.checks.look import Part
 from palace_pipeline.checks.result import Check, Found, Problem
 from palace_pipeline.model import KEY_SCHEMA
-from palace_pipeline.planner import Range
 from palace_pipeline.stages.drawers import FILED_KINDS
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import unpack_index
@@ -218,15 +217,3 @@ COUNTS = Check(
     ),
     look_at=look_at,
 )
-
-
-def audit(home: Home, span: Range) -> dict[str, list[str]]:
-    """What does not add up on some days: comparison -> where and how, in words. Empty if everything does."""
-    found = Found()
-    with Look(home, span) as look:
-        for part in look.parts():
-            look_at(part, found)
-    out: dict[str, list[str]] = {}
-    for problem in found.problems:
-        out.setdefault(problem.what.partition(" do not add up")[0], []).append(str(problem))
-    return out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palace_pipeline.checks.counts import audit
+from palace_pipeline.checks import audit
 from palace_pipeline.ingest import ingest
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import load_settings

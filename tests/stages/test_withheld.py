@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from palace_pipeline.checks.counts import audit
+from palace_pipeline.checks import audit
 from palace_pipeline.ingest import ingest
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.redaction.engine import RuleEngine, Span, WorkLimit
