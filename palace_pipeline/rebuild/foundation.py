@@ -16,18 +16,19 @@ import polars as pl
 from palace_pipeline.exports import names
 from palace_pipeline.exports.scan import Seen, is_unchanged, scan
 from palace_pipeline.ingest.run import read_again, read_from_disk
-from palace_pipeline.ingest.sightings import Where, note, settle
+from palace_pipeline.ingest.sightings import Where, note, settle, settle_noted
 from palace_pipeline.model import CONVERSATIONS, MESSAGES, from_record, to_record
 from palace_pipeline.rebuild.derived import TO_DRAWERS, build, note_left
 from palace_pipeline.rebuild.staged import StagedHome
 from palace_pipeline.stages.progress import report
 from palace_pipeline.store import catalogue
-from palace_pipeline.store.files import make_folder, replacing
+from palace_pipeline.store.files import make_folder, replacing, write_bytes
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.ledger import Key, Ledger
 from palace_pipeline.store.salvage import ledger_damage, salvage, vault_damage
 from palace_pipeline.store.swap import swap_in
+from palace_pipeline.store.upgrade import LAKE_VERSION
 from palace_pipeline.store.vault import Vault
 from palace_pipeline.transcripts.rows import conversations_of
 
@@ -73,7 +74,7 @@ def make_foundation(home: Home, batch: str) -> Recovered:
         note_left(ledger)
         ledger.write(f"DROP TABLE IF EXISTS {_READ}")
         ledger.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    (staged.lake.folder / "schema_version").write_bytes((home.lake.folder / "schema_version").read_bytes())
+    write_bytes(staged.lake.folder / "schema_version", f"{LAKE_VERSION}\n".encode())
     swap_in(home.path, folder, ["ledger.sqlite", "lake"])
     return recovered
 
@@ -111,7 +112,8 @@ def _begin_ledger(home: Home, staged: StagedHome, recovered: Recovered) -> None:
     if wrong is not None:
         recovered.say(
             f"the ledger {wrong}: it was made again from the vault. Not known any more: which earlier forms of a "
-            "conversation a later one holds, the raw bytes of earlier versions of a file by name, receipts of past runs"
+            "conversation a later one holds, the raw bytes of earlier versions of a file by name, receipts of past runs. "
+            "palace ingest reads again what of your exports is not known any more"
         )
     if staged.ledger_path.exists():
         with closing(Ledger(staged.ledger_path)) as begun:
@@ -156,6 +158,7 @@ def _read_everything(staged: StagedHome, ledger: Ledger, vault: Vault, recovered
     for number, path in enumerate(chain(again, read_from_disk(staged, ledger, vault, from_disk))):
         ledger.write(f"INSERT OR IGNORE INTO {_READ} VALUES (?)", (path,))
         report("reading", number + 1, len(waiting))
+    settle_noted(ledger)
     if torn:
         read = torn & there.keys()
         recovered.say(f"{len(read)} file(s) were read again from where they lie, since the vault had lost their bytes")
