@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import sqlite3
 import stat
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -26,6 +28,7 @@ from palace_pipeline.store.files import TEMPORARY_PREFIX
 from palace_pipeline.store.home import SCHEMA_VERSION, Home
 from palace_pipeline.store.keep import FOLDER, kept
 from palace_pipeline.store.lake import LakeDamaged
+from palace_pipeline.store.ledger import LedgerDamaged
 from palace_pipeline.store.lock import HomeBusy, writer
 from palace_pipeline.store.quiet import soundness
 from palace_pipeline.store.salvage import ledger_damage, vault_damage
@@ -51,8 +54,10 @@ def examine(home: Home, days: Range | None = None) -> list[Finding]:
     if not any(finding.level == "wrong" and "the ledger" in finding.what for finding in findings):
         # Without the ledger nobody knows what should be there.
         checks += (_indexes, _waiting, _withheld, _quarantine, _drift)
+        findings += (finding for check in checks for finding in check(home))
         findings += _contents(home, days)
-    findings += (finding for check in checks for finding in check(home))
+    else:
+        findings += (finding for check in checks for finding in check(home))
     order = {"ok": 0, "note": 1, "wrong": 2}
     return sorted(findings, key=lambda finding: order[finding.level])
 
@@ -112,8 +117,16 @@ def _lake(home: Home) -> Iterator[Finding]:
             except LakeDamaged as error:
                 broken += 1
                 yield Finding("wrong", error.what, error.mend)
-    if not broken:
+    if home.ledger_path.exists() and not home.lake.months("raw/messages") and _built_before(home):
+        yield Finding("wrong", f"the lake ({home.lake.folder}) is not there", "palace rebuild --from vault")
+    elif not broken:
         yield Finding("ok", "every month file of the lake can be read")
+
+
+def _built_before(home: Home) -> bool:
+    with suppress(sqlite3.DatabaseError, LedgerDamaged), home.ledger() as ledger:  # damage is told elsewhere
+        return ledger.one("SELECT 1 FROM conversations WHERE normalized_out != 'none' LIMIT 1") is not None
+    return False
 
 
 def _tables(home: Home) -> Iterator[Finding]:
@@ -192,7 +205,9 @@ def _of_check(result: Result) -> Finding:
         figures = ", ".join(f"{figure} {count:,}" for figure, count in result.figures.items())
         return Finding("ok", f"{name} ({figures})" if figures else name)
     level = "note" if result.severity == "warn" else "wrong"
-    return Finding(level, f"{name}: {result.what}", " · ".join(result.mends) or None)
+    # What could not be looked at is told with its store, or only making it anew shows what it was.
+    mends = [mend if mend != "palace doctor" else "palace rebuild" for mend in result.mends]
+    return Finding(level, f"{name}: {result.what}", " · ".join(dict.fromkeys(mends)) or None)
 
 
 def days_of(text: str, today: date | None = None) -> Range:

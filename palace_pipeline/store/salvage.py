@@ -63,6 +63,8 @@ def salvage(folder: Path, target: Path) -> Salvaged:
     """Make a vault in the folder `target` with all that can be read of the one in `folder`; that one stays as it is."""
     done = Salvaged()
     with closing(Vault(target)) as new, closing(open_quietly(folder / "vault.sqlite")) as old:
+        # Without it SQLite refuses a file that is shorter than its first page says.
+        old.execute("PRAGMA writable_schema=ON")
         for table in TABLES:
             done.kept[table] = done.lost[table] = 0
             for row in _readable_rows(old, table):
