@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 
 import numpy as np
 import polars as pl
@@ -34,7 +33,7 @@ def look_at(part: Part, found: Found) -> None:
     if store is None:
         found.note(_named(own, "are not there: Chroma holds nothing", _TABLE))
         return
-    there = store.ids(_number(part.span.first), _number(part.span.last))
+    there = store.ids(part.span.first, part.span.last)
     found.counts["in Chroma"] += len(there)
     ids = own["drawer_id"].to_list()
     found.note(_named(own.filter(~pl.col("drawer_id").is_in(list(there))), "are missing", _TABLE))
@@ -91,10 +90,6 @@ def nothing_beside(look: Look, found: Found) -> None:
     store = look.chroma if look.everything else None
     if store is not None and (beside := store.count() - found.counts["in Chroma"]) > 0:
         found.note([Problem(f"{beside:,} drawers on no day of the calendar", _TABLE, mend=ANEW)])
-
-
-def _number(day: date) -> int:
-    return day.year * 10_000 + day.month * 100 + day.day
 
 
 INDEX = Check(

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
@@ -31,6 +31,7 @@ SCHEMA_VERSION = 1
 WRITE_BATCH = 5_000
 """Chroma refuses more than 5,461 rows at once."""
 READ_PAGE = 500
+_NAMED_DAYS = 200
 _NO_TEXT = frozenset({"conversation_id", "document_id", "doc_id", "page", "filed_at"})
 """Metadata made of ids and times; the words in the name of a page are those of the title."""
 
@@ -256,6 +257,11 @@ class VectorStore:
         return set(got["ids"]), same
 
 
+def _day_number(day: date) -> int:
+    """A day as the metadata has it: yyyymmdd."""
+    return day.year * 10_000 + day.month * 100 + day.day
+
+
 class VectorReader:
     """The collection as it stands: nothing is made, nothing is changed. See `reading`."""
 
@@ -265,10 +271,18 @@ class VectorReader:
     def count(self) -> int:
         return self._collection.count()
 
-    def ids(self, first_day: int, last_day: int) -> set[str]:
-        """Ids of the drawers of some days (yyyymmdd, inclusive)."""
-        where = cast("Where", {"$and": [{"day": {"$gte": first_day}}, {"day": {"$lte": last_day}}]})
-        return set(self._collection.get(where=where, include=[])["ids"])
+    def ids(self, first: date, last: date) -> set[str]:
+        """Ids of the drawers of some days (both inclusive).
+
+        Days are named one by one where they are few: Chroma goes through all its rows for a comparison (0.04 CPU s of
+        20,000), and asks an index for equal values.
+        """
+        if (last - first).days < _NAMED_DAYS:
+            named = [_day_number(first + timedelta(days=n)) for n in range((last - first).days + 1)]
+            where: object = {"day": {"$in": named}}
+        else:
+            where = {"$and": [{"day": {"$gte": _day_number(first)}}, {"day": {"$lte": _day_number(last)}}]}
+        return set(self._collection.get(where=cast("Where", where), include=[])["ids"])
 
     def stored(self, ids: Sequence[str]) -> dict[str, tuple[str, NDArray[np.float32]]]:
         """Document and vector of those of some drawers that can be read."""
