@@ -74,6 +74,9 @@ _AFTER_STEM = re.compile(
     rb"|(\r?\n(?:\r?\n)?)[ \t]{0,8}[!-~]{8}"
     rb")"
 )
+_NAME_RUN = re.compile(rb"[A-Za-z0-9_.\-]*")
+_LONGEST_REST = 40
+"""Characters of a name's rest, of signs that close it, and the `-` of an arrow."""
 _SIGN, _PAIR, _COMMA, _PROSE, _SPACE, _OTHER, _BREAK = range(2, 9)
 _NAME_BACKWARDS = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}")
 _WORD_BEFORE = re.compile(rb"[ \-]([A-Za-z]{2,24})(?![A-Za-z0-9_])")
@@ -187,10 +190,14 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
 
     `stems`: (start, end) of each of the `STEMS` in it, in order of their starts.
     """
-    done = 0
+    done = run_end = 0
     for name_start, stem_end in stems:
         if name_start < done:
             continue
+        if stem_end > run_end and (run := _NAME_RUN.match(data, stem_end)):
+            run_end = run.end()
+        if run_end - stem_end > _LONGEST_REST:
+            continue  # the rest of the name is too long, and its end is looked for once in a run of names
         found = _AFTER_STEM.match(data, stem_end)
         if found is None:
             continue
