@@ -20,7 +20,7 @@ DEFAULT_TOML = """\
 # path = "inbox"
 # timezone = "Asia/Shanghai"   # for times that the export writes without a zone
 
-# display_zone = "Europe/Berlin"   # for `palace day`, `stats`, `--since`; default: the system's
+# display_zone = "Europe/Berlin"   # for `palace stats`, `palace search --since` and local times in SQL; default: the system's
 
 # [redaction]
 # private_patterns = ['PROJ-\\d{4}']   # regular expressions (RE2) of your own

@@ -1,9 +1,11 @@
 """What a person is told of an archive: before there is one, when it is empty, and when rules have changed."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from palace_pipeline.cli.app import _LATER
 from palace_pipeline.ingest import recipes
 from palace_pipeline.settings import load_settings
 from palace_pipeline.stages import recipes as stage_recipes
@@ -127,6 +129,14 @@ def test_the_counts_say_what_they_count(archive: Run, tmp_path: Path) -> None:
     assert "1 conversation withheld, fields of 1 conversation; see: palace doctor" in status.out
     value = archive("status", "--json").json
     assert (value["withheld"], value["withheld_in_part"], value["not_taken_by_unit"]) == (1, 1, {"file": 1})
+
+
+def test_the_settings_of_a_new_home_name_only_commands_that_there_are(palace: Run, tmp_path: Path) -> None:
+    palace("ingest")
+    named = set(re.findall(r"`palace ([a-z]+)", (tmp_path / "home/palace.toml").read_text()))
+    assert "stats" in named
+    assert not named & _LATER.keys()
+    assert all(palace(command, "--help").code == 0 for command in named)
 
 
 # --- words of people --------------------------------------------------------------------------------------------------

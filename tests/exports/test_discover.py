@@ -212,6 +212,10 @@ NAMES = {
     "ChatGPT Conversations (2).json": "chatgpt",
     "User Online Activity.zip": "chatgpt",
     "Conversations_2026-07-01-chatgpt-0001.zip": "chatgpt",
+    "3f9a-0b1c2d3e-2026-03-14-chatgpt.zip": "chatgpt",
+    "3F9A0B1C-chatgpt-export (1).zip": "chatgpt",
+    "result.json": "telegram",
+    "result (2).json": "telegram",
     "data-2026-03-14-09-00-00-batch-0000.zip": "claude",
     "data-2026-03-14-09-00-00-batch-0000 (1).zip": "claude",
     "claude-export.json": "claude",
@@ -237,6 +241,14 @@ NAMES = {
 OTHER_NAMES = (
     *("holiday.zip", "claude-code-main.zip", "chatgpt.exe", "ChatGPT.dmg", "grok.mp4", "slack-desktop-4.29.deb"),
     *("data.zip", "openai-python-main.zip", "notes.json", "package.json", "whatsapp.apk", "takeout-menu.pdf", "zip"),
+    *(
+        "awesome-chatgpt.zip",
+        "cafe-chatgpt.zip",
+        "2048-game-chatgpt-main.zip",
+        "results.json",
+        "test-result.json",
+        "result.txt",
+    ),
 )
 
 
