@@ -25,6 +25,9 @@ QUERIES = {
     "streaks": "SELECT * FROM v_streaks ORDER BY days DESC, first_day LIMIT 5",
     "silences": "SELECT * FROM v_silences ORDER BY days DESC, first_day LIMIT 5",
     "findings": "SELECT kind, sum(findings)::BIGINT AS findings FROM v_findings_by_month GROUP BY kind ORDER BY 2 DESC, 1",
+    # Of the older view: tables that were made before the newer one came can be drawn too.
+    "findings_by_month": "SELECT month, kind, sum(findings)::BIGINT AS findings FROM v_findings_by_month "
+    "GROUP BY ALL ORDER BY month, kind",
 }
 
 PLOTTED = ("days", "hours", "providers", "rooms", "findings")
@@ -49,6 +52,7 @@ class Trends:
             ("Longest streaks", _spans(self.rows["streaks"])),
             ("Longest silences", _spans(self.rows["silences"])),
             ("Masked by kind", _bars(self.rows["findings"], "kind", "findings", width)),
+            ("Masked by month and kind", _masked(self.rows["findings_by_month"], width)),
         ]
         return "\n\n".join(f"{title}\n{text}" for title, text in parts if text)
 
@@ -87,6 +91,32 @@ def _bars(rows: list[dict[str, Any]], label: str, value: str, width: int) -> str
 def _months(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The last three years, month as `YYYY-MM`; what has no time comes last."""
     return [{**row, "month": row["month"][:7] if row["month"] else "undated"} for row in rows][-37:]
+
+
+def _masked(rows: list[dict[str, Any]], width: int) -> str:
+    """A line a kind: one character a month from the first to the last (the last three years at most), then the sum."""
+    if not rows:
+        return ""
+    last = _month_number(rows[-1]["month"])
+    first = max(_month_number(rows[0]["month"]), last - 35)
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        of_kind = counts.setdefault(row["kind"], [0] * (last - first + 1))
+        if (number := _month_number(row["month"])) >= first:
+            of_kind[number - first] += row["findings"]
+    label = min(max(map(plots.text_width, counts)), width // 3)
+    lines = [
+        f"{plots.fitted(kind, label)} {plots.sparkline(of_kind)} {sum(of_kind):,}"
+        for kind, of_kind in sorted(counts.items(), key=lambda item: (-sum(item[1]), item[0]))
+        if sum(of_kind)
+    ]
+    span = f"{first // 12:04}-{first % 12 + 1:02} to {last // 12:04}-{last % 12 + 1:02}"
+    return "\n".join([f"{plots.fitted('', label)} {span}", *lines])
+
+
+def _month_number(day: str) -> int:
+    """Months since the year 0."""
+    return int(day[:4]) * 12 + int(day[5:7]) - 1
 
 
 def _hours(rows: list[dict[str, Any]]) -> str:

@@ -138,6 +138,29 @@ _OTHERS = (
         GROUP BY ALL ORDER BY month, findings DESC, f.kind, f.layer, f.provider""",
     ),
     View(
+        "v_findings_by_month_and_kind",
+        "what was redacted over time, one row a month and kind, whatever layer found it and wherever",
+        {
+            "month": "first day of the local month of the message (of the conversation, if it has no time)",
+            "kind": "kind in the mask",
+            "findings": "places",
+            "values": "different values (by keyed hash); one that comes again counts in each month",
+            "conversations": "conversations with one",
+            "first_seen": "values that were found in no month before",
+        },
+        """WITH found AS (SELECT date_trunc('month', coalesce(m.local_at, c.local_started, f.day::TIMESTAMP))::DATE AS month,
+            f.kind, f.provider, f.conversation_id, nullif(f.fingerprint, '') AS fingerprint
+            FROM findings AS f
+            LEFT JOIN messages AS m USING (provider, conversation_id, seq)
+            LEFT JOIN conversations AS c USING (provider, conversation_id)),
+        firsts AS (SELECT kind, month, count(*) AS first_seen FROM (
+            SELECT kind, fingerprint, min(month) AS month FROM found WHERE fingerprint IS NOT NULL GROUP BY ALL)
+            GROUP BY ALL)
+        SELECT month, kind, count(*) AS findings, count(DISTINCT fingerprint) AS "values",
+            count(DISTINCT (provider, conversation_id)) AS conversations, coalesce(any_value(first_seen), 0) AS first_seen
+        FROM found LEFT JOIN firsts USING (kind, month) GROUP BY month, kind ORDER BY month, findings DESC, kind""",
+    ),
+    View(
         "v_topic_growth",
         "topics (rooms) per quarter, against the quarter before",
         {

@@ -15,6 +15,7 @@ from palace_pipeline.store.duckfile import NotBuiltError
 from palace_pipeline.store.sql import query, to_json_rows
 from palace_pipeline.store.stats import VIEWS, create_stats
 from palace_pipeline.store.warehouse import publish
+from palace_pipeline.trends import trends
 from tests.store.lake_builder import Lake, at, conversation, talk, together, write
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -142,6 +143,38 @@ def test_all_hours_of_the_week(home: Path) -> None:
         (5, 11, 2, 1),
         (6, 23, 1, 1),
         (7, 0, 1, 0),
+    ]
+
+
+def test_findings_by_month_and_kind(tmp_path: Path) -> None:
+    """Two chats, two months: what comes again in a later month is no new value, whoever shows it."""
+    first = [{"seq": 0, "kind": "email", "fingerprint": "x", "layer": layer} for layer in ("pii", "memory")]
+    second = [
+        {"seq": 0, "kind": "email", "fingerprint": "x"},
+        {"seq": 0, "kind": "email", "fingerprint": "y"},
+        {"seq": None, "field": "title", "kind": "phone", "fingerprint": "z"},
+    ]
+    lake = together(
+        [
+            conversation("codex", "a", date(2024, 3, 1), talk(at("2024-03-01T10:00:00"), "hi"), findings=first),
+            conversation("claude", "a", date(2024, 3, 2), talk(at("2024-03-02T10:00:00"), "hi"), findings=first[:1]),
+            conversation("claude", "b", date(2024, 5, 1), talk(at("2024-05-01T10:00:00"), "hi"), findings=second),
+        ]
+    )
+    write(tmp_path, lake)
+    publish(tmp_path, None, exports=[], skips=[], pages={})
+    assert table(tmp_path, "FROM v_findings_by_month_and_kind") == [
+        ("2024-03-01", "email", 3, 1, 2, 1),
+        ("2024-05-01", "email", 2, 2, 1, 1),
+        ("2024-05-01", "phone", 1, 1, 1, 1),
+    ]
+    shown = trends(tmp_path)
+    assert [found["findings"] for found in shown.rows["findings_by_month"]] == [3, 2, 1]
+    text = shown.as_text(80)
+    assert text[text.index("Masked by month and kind") :].splitlines()[1:] == [
+        "      2024-03 to 2024-05",
+        "email █ ▆ 5",
+        "phone   █ 1",
     ]
 
 
