@@ -484,12 +484,14 @@ _NEW_LINE = re.compile(r"[A-Za-z_][\w.\-]{1,40}[=:](?!=|$)")
 
 def _goes_on(piece: str, after: str) -> bool:
     """Is this the rest of a token on a new line? It looks random, or stands alone on its line and is no word."""
-    if _NEW_LINE.match(piece):
+    begins = _NEW_LINE.match(piece)
+    if begins and not looks_random(begins[0][:-1], 12):
         return False
     if looks_random(piece, 8) or (len(piece) >= 12 and secret_enough(piece)):
         return True
     alone = after in ("", "\n", "\r") and piece.isascii() and (piece[1:].lower() != piece[1:] or not piece.isalpha())
-    return alone and len(piece) >= 2 and word_share(piece) < 0.5
+    mixed = any(c.isdigit() for c in piece) and piece[1:].lower() != piece[1:] and piece.upper() != piece
+    return alone and len(piece) >= 2 and (mixed or word_share(piece) < 0.5)
 
 
 def _blob_part(view: View, start: int, end: int) -> tuple[int, int]:

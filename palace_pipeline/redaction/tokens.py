@@ -165,11 +165,16 @@ def _prefixed(data: bytes, start: int, found: re.Match[bytes], said: Said) -> To
     if run[cut - 1] == "_" and stop < len(data) and data[stop] in b"+/=":
         rest = _BASE64_REST.match(data, stop)
         stop = rest.end() if rest else stop
+    return Token(start, _extended(data, stop), "prefixed-token", cut)
+
+
+def _extended(data: bytes, stop: int) -> int:
+    """The end of a token with the random parts that follow it behind dots."""
     part = _NEXT_PART.match(data, stop)
     while part is not None and _random_part(part[1].decode()):
         stop = part.end()
         part = _NEXT_PART.match(data, stop)
-    return Token(start, stop, "prefixed-token", cut)
+    return stop
 
 
 def _random_part(text: str) -> bool:
@@ -183,7 +188,7 @@ def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, 
         return False
     if is_uuid(body):
         return (joint == "_" and (marked or _odd(prefix))) or (marked and prefix.lower().endswith(_NAMES_SECRET))
-    if plain != body and len(prefix) < 3 and not marked and ("_" in body or "-" in body):
+    if plain != body and len(prefix) < 3 and size < 40 and not marked and ("_" in body or "-" in body):
         return False  # base64 has a `-` or `_` now and then
     if not marked and _ULID.fullmatch(body):
         return False
@@ -235,7 +240,7 @@ def _composite(data: bytes, start: int, end: int, said: Said) -> Token | None:
     if said.otherwise(low, start):
         return None
     stop = end + len(data[end : end + 2]) - len(data[end : end + 2].lstrip(b"="))
-    return Token(head.start(), stop, "compound-token", len(front))
+    return Token(head.start(), _extended(data, stop), "compound-token", len(front))
 
 
 _PATH = re.compile("[a-z_]{3,}/|.*/[a-z_]{4,}(?:/|$)")

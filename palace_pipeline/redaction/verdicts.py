@@ -174,7 +174,8 @@ _KIND_TURN = re.compile("(?<=[a-z])[A-Z0-9]|(?<=[0-9])[A-Za-z]|(?<=[A-Z])[0-9]|(
 def _is_name(identifier: str) -> bool:
     if len(identifier) >= 16 and len(_KIND_TURN.findall(identifier)) >= 0.3 * len(identifier):
         return False  # no one names things so
-    if _ODD_CASE.search(identifier) and word_share(identifier) < 0.34:
+    odd = len(_ODD_CASE.findall(identifier))
+    if odd and word_share(identifier) < (0.34 if odd == 1 else 0.6):
         return False
     if word_share(identifier) > 0.5:
         return True
@@ -204,7 +205,9 @@ def _dense(value: str) -> bool:
 
 def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
     """Verdict on the value of a `key`, `token` or `secret` name. `strong`: the name can hardly mean anything else."""
-    if len(value) < (8 if strong else 16) or is_placeholder(value) or is_reference(value):
+    if len(value) < (8 if strong else 16) or is_placeholder(value):
+        return False
+    if is_reference(value) and not (strong and "://" not in value and looks_random(value.replace("/", ""), 32)):
         return False
     if any(c in value for c in " \t\n"):
         return False
