@@ -30,9 +30,9 @@ def shown(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def counted(number: int, what: str) -> str:
-    """`1 message`, `1,200 messages`; `what` in the singular."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str, many: str | None = None) -> str:
+    """`1 message`, `1,200 messages`; `what` in the singular, `many` where an s is not enough."""
+    return f"{number:,} {what if number == 1 else many or f'{what}s'}"
 
 
 def out(text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from palace_pipeline.exports.base import Report
 from palace_pipeline.exports.containers import members_of
 from palace_pipeline.exports.engine import identify, note_drift, read_member
 from palace_pipeline.exports.times import to_utc
-from palace_pipeline.model import Conversation, Message, Skip
+from palace_pipeline.model import Conversation, Message, Skip, record_identity
 from palace_pipeline.settings import Settings
 
 
@@ -76,6 +78,56 @@ def conversations_in(path: Path, reports: list[Report]) -> Iterator[Conversation
                 taken += 1
                 yield conversation
             note_drift(taken, report)
+
+
+@dataclass(slots=True)
+class Looked:
+    """What `distinct_conversations` came across: files with a conversation, copies of one that counted already, and
+    conversations that another one repeats in full."""
+
+    files: set[str] = field(default_factory=set[str])
+    conversations: int = 0
+    copies: int = 0
+    continued: int = 0
+
+
+def distinct_conversations(
+    path: Path, reports: list[Report], looked: Looked
+) -> Iterator[tuple[Conversation, list[str]]]:
+    """Every conversation once, merged from all files that show it, with the paths of their members.
+
+    Reads twice, so that only conversations that come again are held in memory, and of those each form once.
+    """
+    from palace_pipeline.transcripts.merge import merge, superseded
+
+    times: Counter[tuple[str, str]] = Counter()
+    forks: dict[tuple[str, str], tuple[str, str]] = {}
+    for conversation in conversations_in(path, []):
+        times[conversation.key] += 1
+        if conversation.forked_from:
+            forks[conversation.key] = (conversation.provider, conversation.forked_from)
+    family = {*forks, *forks.values()}
+    forms: dict[tuple[str, str], dict[str, Conversation]] = {}
+    files: dict[tuple[str, str], dict[str, None]] = {}
+    for conversation in conversations_in(path, reports):
+        key = conversation.key
+        files.setdefault(key, {})[conversation.source_file or ""] = None
+        looked.files.add((conversation.source_file or "").partition("!/")[0])
+        forms.setdefault(key, {}).setdefault(record_identity(conversation)[0], conversation)
+        times[key] -= 1
+        if times[key] > 0:
+            looked.copies += 1
+        elif key not in family:
+            looked.conversations += 1
+            yield merge(list(forms.pop(key).values())), list(files.pop(key))
+    merged = {key: merge(list(found.values())) for key, found in forms.items()}
+    ids = {key: {message.message_id for message in one.messages} for key, one in merged.items()}
+    old = superseded({key: len(found) for key, found in ids.items()}, ids.__getitem__, forks)
+    looked.continued = len(old)
+    for key, conversation in merged.items():
+        if key not in old:
+            looked.conversations += 1
+            yield conversation, list(files[key])
 
 
 def _zone(path: Path, conversation: Conversation, settings: Settings | None) -> tzinfo | None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from palace_pipeline.model import Attachment, Conversation, Message
 from palace_pipeline.redaction.engine import Span, WorkLimit
 from palace_pipeline.redaction.funnel import Funnel
-from palace_pipeline.redaction.report import Masked, Withheld, place_of, what_would_be_masked
+from palace_pipeline.redaction.report import Masked, Withheld, by_kind, place_of, what_would_be_masked
 from palace_pipeline.settings import RedactionSettings
 from tests.redaction.samples import GITHUB, funnel, token
 
@@ -21,7 +23,14 @@ def test_every_place_is_shown_with_its_surroundings_and_without_its_value() -> N
         ],
         title=f"Key {first}",
     )
-    found = [place for place in what_would_be_masked([chat], funnel()) if isinstance(place, Masked)]
+    found = [
+        place for place in what_would_be_masked([(chat, [f"in/{first}.json"])], funnel()) if isinstance(place, Masked)
+    ]
+    assert found[0].conversation == "name of a file: in/[REDACTED:github-pat].json"
+    assert (found[0].number, found[0].files) == (0, ("in/[REDACTED:github-pat].json",))
+    found = found[1:]
+    assert [place.value for place in found] == [1, 1, 2, 1]
+    assert {place.files for place in found} == {("in/[REDACTED:github-pat].json",)}
     assert [(place.field, place.kind, place.length) for place in found] == [
         ("title", "github-pat", 40),
         ("message 2", "github-pat", 40),
@@ -44,11 +53,44 @@ def test_a_field_that_cannot_be_judged_is_named_with_the_reason() -> None:
             raise WorkLimit("spent")
 
     chat = Conversation("chatgpt", "c1", [Message("a", "user", "hi")])
-    found = list(what_would_be_masked([chat], Funnel(RedactionSettings(), b"k", Spent())))
-    assert found == [Withheld("chatgpt: untitled", "message 1", "work-limit")]
+    found = list(what_would_be_masked([(chat, ["a.json"])], Funnel(RedactionSettings(), b"k", Spent())))
+    assert found[0] == Withheld(0, "name of a file", ("[WITHHELD:work-limit]",), "name", "work-limit")
+    assert found[1] == Withheld(1, "chatgpt: untitled", ("[WITHHELD:work-limit]",), "message 1", "work-limit")
 
 
 def test_names_of_places() -> None:
     assert place_of("source_file") == "source file"
     assert place_of("messages.0.tool_name") == "message 1 (tool name)"
     assert place_of("messages.3.citations.1.url") == "message 4, citation 2 (url)"
+
+
+def test_what_a_second_look_still_finds_is_told() -> None:
+    class Late:
+        """Finds nothing at first, and something in a text that was looked at before."""
+
+        version = "0"
+        kinds = frozenset({"x"})
+
+        def __init__(self) -> None:
+            self.seen: set[str] = set()
+
+        def scan(self, fields: Sequence[str]) -> list[list[Span]]:
+            hit = [Span(0, 2, "x", "r", "rule", 1.0)]
+            found = [hit if text in self.seen and text == "hi" else [] for text in fields]
+            self.seen.update(fields)
+            return found
+
+    chat = Conversation("chatgpt", "c1", [Message("a", "user", "hi")], title="T")
+    found = list(what_would_be_masked([(chat, ["a.json"])], Funnel(RedactionSettings(), b"k", Late())))
+    assert found == [Withheld(1, "chatgpt: T", ("a.json",), "message 1", "x", whole=True)]
+
+
+def test_kinds_are_summed_up_and_different_values_are_shown_first() -> None:
+    def place(number: int, kind: str, value: int) -> Masked:
+        return Masked(number, "c", ("f",), "title", kind, "r", value, 5, f"value {value}")
+
+    places = [place(1, "email", 1)] * 20 + [place(2, "email", value) for value in range(2, 5)] + [place(0, "phone", 9)]
+    email, phone = by_kind(places)
+    assert (email.kind, email.places, len(email.conversations), len(email.values)) == ("email", 23, 2, 4)
+    assert [shown.value for shown in email.examples] == [1, 2, 3, 4, 1, 1, 1, 1]
+    assert (phone.places, len(phone.conversations)) == (1, 0)
