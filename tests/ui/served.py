@@ -105,6 +105,17 @@ class Served:
         return self.process.wait(seconds)
 
 
+def waiting_run(ui: Served) -> str:
+    """A run that has begun and waits for the home's lock, which the caller holds: ours, or one that a sensor asked for."""
+    ui.launch("refresh_stats")
+    marks = ui.home / "dagster/alive"
+
+    def begun() -> str | None:
+        return next((m.name for m in marks.glob("*") if ui.status(m.name) == "STARTED"), None)
+
+    return until(begun, "a run has begun")
+
+
 @contextmanager
 def served(home: Path) -> Generator[Served]:
     """Start `palace ui` on a home, wait until it can be opened, and leave nothing behind."""

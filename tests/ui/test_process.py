@@ -17,7 +17,7 @@ from palace_pipeline.cli.talk import UsageError
 from palace_pipeline.cli.ui import check_port
 from palace_pipeline.store.lock import writer
 from tests.ingest.exports_for_tests import chat, export
-from tests.ui.served import Served, environment, free_port, palace, processes_of, served, until
+from tests.ui.served import environment, free_port, palace, processes_of, served, until, waiting_run
 
 slow = pytest.mark.slow
 
@@ -34,17 +34,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def home(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "home"))
-
-
-def waiting_run(ui: Served) -> str:
-    """A run that has begun and waits for the home's lock, which the caller holds: ours, or one that a sensor asked for."""
-    ui.launch("refresh_stats")
-    marks = ui.home / "dagster/alive"
-
-    def begun() -> str | None:
-        return next((m.name for m in marks.glob("*") if ui.status(m.name) == "STARTED"), None)
-
-    return until(begun, "a run has begun")
 
 
 def status_in(home: Path, run_id: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 from palace_pipeline.store.lock import writer
 from tests.ingest.exports_for_tests import chat, export
-from tests.ui.served import environment, palace, processes_of, served, until
+from tests.ui.served import environment, palace, processes_of, served, until, waiting_run
 
 pytestmark = pytest.mark.slow
 
@@ -131,12 +131,11 @@ def test_the_daemon_and_a_command_work_on_one_home_together(home: Path, tmp_path
     assert palace(home, "doctor").returncode == 0
 
 
-def test_a_cancelled_or_killed_run_holds_no_slot_of_the_pool(home: Path) -> None:
+def test_a_cancelled_or_killed_run_holds_no_slot_of_the_pool(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(home) as ui:
         for end in ("cancelled", "killed"):
             with writer(home):
-                run_id = ui.launch("refresh_stats")
-                until(lambda r=run_id: ui.status(r) == "STARTED" and (home / "dagster/alive" / r).exists(), "it runs")
+                run_id = waiting_run(ui)
                 waiting = ui.launch("refresh_stats")
                 assert ui.status(waiting) == "QUEUED"  # seen in the queue, not as a process that waits for the lock
                 if end == "cancelled":
@@ -148,6 +147,7 @@ def test_a_cancelled_or_killed_run_holds_no_slot_of_the_pool(home: Path) -> None
                             process.send_signal(signal.SIGKILL)
                 until(lambda r=run_id: ui.status(r) in ("CANCELED", "FAILURE"), f"it is {end}", 60)
             until(lambda r=waiting: ui.status(r) == "SUCCESS", "the next one goes on", 120)
+    monkeypatch.setenv("DAGSTER_HOME", str(home / "dagster"))  # its dagster.yaml names the variable
     with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
         info = instance.event_log_storage.get_concurrency_info("palace_home")
         assert (info.claimed_slots, info.pending_steps) == ([], [])
