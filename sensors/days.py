@@ -111,7 +111,7 @@ def range_requests(
 
 @dg.sensor(
     jobs=[build_days, refresh_stats],
-    minimum_interval_seconds=20,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Asks the planner which days have work (new sightings, changed recipes) and starts `build_days` for them.",
 )

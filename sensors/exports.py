@@ -161,7 +161,7 @@ def _reasons(found: Iterable[Seen | Missing], unsettled: int, watch: Watch, now:
 
 @dg.sensor(
     job=read_exports,
-    minimum_interval_seconds=20,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Looks at the export folders; a new or changed file that has come to rest starts `read_exports`.",
 )

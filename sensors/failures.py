@@ -60,7 +60,7 @@ def tell(home: Home, context: dg.RunFailureSensorContext) -> None:
 
 @dg.run_failure_sensor(
     default_status=dg.DefaultSensorStatus.RUNNING,
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=60,
     description="Writes why a run failed to `receipts/`, and calls the command or webhook of `[alerts]` in palace.toml.",
 )
 def run_failures(context: dg.RunFailureSensorContext, palace: PalaceResource) -> None:

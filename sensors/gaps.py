@@ -73,7 +73,7 @@ def files_waiting(ledger: Ledger) -> tuple[list[str], str]:
 
 @dg.sensor(
     jobs=[look_for_gaps, read_exports],
-    minimum_interval_seconds=60,
+    minimum_interval_seconds=300,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Compares source and archive after work was done, else once a day; what is missing is made again.",
 )

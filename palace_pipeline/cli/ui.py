@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Collection, Generator, Mapping
@@ -28,6 +30,7 @@ STOP_SECONDS = 20.0
 """A run that is stopped has so long to put its last files down; after that it is killed, which loses nothing either."""
 READY_SECONDS = 120.0
 LOOK_SECONDS = 0.5
+SOCKET, LOCATION = "code", "palace_pipeline"
 
 
 class Stopped(Exception):
@@ -44,12 +47,12 @@ def run_ui(port: int) -> int:
     try:
         with stopping():
             prepare(home)
-            with only_one(home, url) as lock:
+            with only_one(home, url) as lock, tempfile.TemporaryDirectory(prefix="palace-ui-") as folder:
                 check_port(port)
                 say(f"Starting Dagster on {url} for {home.path} …")
                 variables = {**os.environ, **environment(home.settings)}
                 subprocess.run([sys.executable, "-m", "palace_pipeline.runs"], env=variables, check=False)
-                return serve(commands(home, port), home.dagster, variables, url, lock)
+                return serve(commands(Path(folder), port), home.dagster, variables, url, lock, Path(folder) / SOCKET)
     except Stopped:
         return 0
 
@@ -65,10 +68,21 @@ def prepare(home: Home) -> None:
                 return
 
 
-def commands(home: Home, port: int) -> dict[str, list[str]]:
-    """Service -> module and arguments."""
-    workspace = ["-w", str(home.dagster / "workspace.yaml")]
+def commands(folder: Path, port: int) -> dict[str, list[str]]:
+    """Service -> module and arguments. `folder`: a short path of our own (a socket's path may have some 100 bytes).
+
+    One code server for both: left to themselves each would start its own, and the daemon a new one every minute, which
+    costs more CPU than everything else that goes on while nothing happens.
+    """
+    socket_path, file = folder / SOCKET, folder / "workspace.yaml"
+    where = {"host": "localhost", "socket": str(socket_path), "location_name": LOCATION}
+    file.write_text(json.dumps({"load_from": [{"grpc_server": where}]}), encoding="utf-8")  # JSON is YAML
+    workspace = ["-w", str(file)]
     return {
+        "code server": [
+            *("dagster", "api", "grpc", "--socket", str(socket_path), "-m", "palace_pipeline.definitions"),
+            *("--location-name", LOCATION, "--use-python-environment-entry-point", "--log-level", "warning"),
+        ],
         "webserver": [
             *("dagster_webserver", *workspace, "-h", HOST, "-p", str(port), "--dagster-log-level", "warning"),
             *("--uvicorn-log-level", "warning", "--code-server-log-level", "warning"),
@@ -131,8 +145,13 @@ def stopping() -> Generator[None]:
             signal.signal(number, handler)
 
 
-def serve(services: Mapping[str, list[str]], folder: Path, env: Mapping[str, str], url: str, lock: int) -> int:
-    """Start the services and watch them; whatever happens, none of them is left when this returns."""
+def serve(
+    services: Mapping[str, list[str]], folder: Path, env: Mapping[str, str], url: str, lock: int, code: Path
+) -> int:
+    """Start the services and watch them; whatever happens, none of them is left when this returns.
+
+    The first one serves the socket `code`; the others are started when it does, since they ask for it at once.
+    """
     children: dict[str, subprocess.Popen[bytes]] = {}
     reading, writing = os.pipe()  # the writing end is ours alone: it closes when we end, and the services see it
     try:
@@ -144,6 +163,7 @@ def serve(services: Mapping[str, list[str]], folder: Path, env: Mapping[str, str
                 pass_fds=(reading, lock),
                 start_new_session=True,
             )
+            wait_for_socket(code, children[name])
         return watch(children, url)
     except Stopped:
         say("Stopping …")
@@ -152,6 +172,19 @@ def serve(services: Mapping[str, list[str]], folder: Path, env: Mapping[str, str
         stop_all(children.values())
         os.close(reading)
         os.close(writing)
+
+
+def wait_for_socket(path: Path, child: subprocess.Popen[bytes]) -> None:
+    """Until somebody listens there; gives up when the process has ended or takes too long (`watch` says so then)."""
+    until = time.monotonic() + READY_SECONDS
+    while child.poll() is None and time.monotonic() < until:
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
+            try:
+                probe.connect(str(path))
+            except OSError:
+                time.sleep(LOOK_SECONDS / 5)
+            else:
+                return
 
 
 def watch(children: Mapping[str, subprocess.Popen[bytes]], url: str) -> int:
