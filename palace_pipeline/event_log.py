@@ -29,7 +29,7 @@ from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import NullPool, StaticPool
 
 _OPEN_RUNS = 4
 """Files of runs that stay open, beside the index: the webserver looks at many runs one after another."""
@@ -78,7 +78,11 @@ class QuickEventLog(SqliteEventLogStorage):
 
     @cached_property
     def _tables(self) -> frozenset[str]:
-        with self.index_connection() as connection:
+        # A connection of its own: Dagster asks in the middle of other questions (that of a pool's slots), when the one
+        # that stays open is taken and its lock is held.
+        address = self.conn_string_for_shard(INDEX_SHARD_NAME)
+        engine = db.create_engine(address, poolclass=NullPool, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS})
+        with engine.connect() as connection:
             return frozenset(db.inspect(connection).get_table_names())
 
     def has_table(self, table_name: str) -> bool:

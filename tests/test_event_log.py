@@ -1,6 +1,7 @@
 """Dagster's own storage and the quick one leave the same databases."""
 
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,16 @@ def test_dagsters_own_storage_goes_on_with_the_files(tmp_path: Path, monkeypatch
         assert event.asset_materialization is not None
         assert event.asset_materialization.partition == "2024-01-05"
         assert dg.materialize([FIRST, SECOND], instance=instance, partition_key="2024-02-21").success
+
+
+def test_the_slots_of_a_pool_can_be_asked_for_first_of_all(tmp_path: Path) -> None:
+    """Dagster looks whether a table is there while it holds the connection: that must not wait for itself."""
+    from palace_pipeline.event_log import QuickEventLog
+
+    log, found = QuickEventLog(str(tmp_path)), list[int]()
+    log.set_concurrency_slots("pool", 1)
+    fresh = QuickEventLog(str(tmp_path))
+    asking = threading.Thread(target=lambda: found.append(fresh.get_concurrency_info("pool").slot_count), daemon=True)
+    asking.start()
+    asking.join(60)
+    assert found == [1]
