@@ -41,6 +41,8 @@ def make_backup(home: Home, target: Path | None = None) -> Backup:
         if ledger.meta("purging") is not None:
             raise BackupError("a purge was interrupted; finish it first (palace ingest), or the backup would hold it")
         row = ledger.one("SELECT count(*) AS n FROM conversations WHERE superseded_by IS NULL AND status != 'purged'")
+    for left in path.parent.glob(f"{TEMPORARY_PREFIX}*-{PREFIX}*"):
+        left.unlink()  # of one that was killed: it holds what a backup holds
     with replacing(path) as temporary:
         _write(home, temporary, int(row["n"]) if row else 0)
         backup, wrong = verify(temporary)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from palace_pipeline.ingest.by_format import Drift, drifted
@@ -100,6 +100,29 @@ class Tally:
     """Paths of all files of this look, read or not."""
     purged: set[str] = field(default_factory=set[str])
     """Marks of purged conversations that were seen."""
+    _before: dict[Key, _Chat | None] = field(default_factory=dict[Key, "_Chat | None"])
+    """Chats of the file that is being read, as they were counted before it."""
+
+    def begin(self) -> None:
+        """A file is read next."""
+        self._before.clear()
+
+    def undo(self) -> None:
+        """What was counted of the file that was read last does not count."""
+        for key, chat in self._before.items():
+            if chat is None:
+                del self.chats[key]
+            else:
+                self.chats[key] = chat
+        self._before.clear()
+
+    def _chat(self, key: Key) -> _Chat:
+        chat = self.chats.get(key)
+        if key not in self._before:
+            self._before[key] = replace(chat, records=set(chat.records)) if chat is not None else None
+        if chat is None:
+            chat = self.chats[key] = _Chat()
+        return chat
 
     def file(self, outcome: Outcome, skips: Iterable[Skip]) -> None:
         self.outcomes[outcome] += 1
@@ -115,11 +138,11 @@ class Tally:
 
     def seen(self, key: Key, record: str) -> None:
         """A known record was shown again."""
-        self.chats.setdefault(key, _Chat()).records.add(record)
+        self._chat(key).records.add(record)
 
     def news(self, key: Key, news: News) -> None:
         """A record was read."""
-        chat = self.chats.setdefault(key, _Chat())
+        chat = self._chat(key)
         chat.records.add(news.record)
         chat.new += news.new
         chat.updated += news.updated

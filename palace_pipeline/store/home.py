@@ -6,11 +6,12 @@ import os
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from palace_pipeline.settings import DEFAULT_TOML, Settings
 from palace_pipeline.store.alive import marks_of
-from palace_pipeline.store.files import make_folder, remove_leftovers, sync_folder, write_bytes
+from palace_pipeline.store.files import Told, make_folder, remove_leftovers, sync_folder, write_bytes
 from palace_pipeline.store.lake import Lake
 from palace_pipeline.store.ledger import Ledger, LedgerDamaged
 from palace_pipeline.store.lock import writer
@@ -91,6 +92,14 @@ load_from:
       module_name: palace_pipeline.definitions
       location_name: palace_pipeline
 """
+
+
+MADE_ON = date(2026, 11, 1)
+"""No clock is right that says an earlier day."""
+
+
+class ClockWrong(Told):
+    """What is noted now would have a wrong day for ever; nothing was changed."""
 
 
 class HomeTooNew(TooNew):
@@ -200,6 +209,11 @@ class Home:
     @contextmanager
     def writing(self, *, wait_seconds: float | None = None) -> Generator[None]:
         """Hold the write lock; the home is made or tidied if need be."""
+        if (today := datetime.now(UTC).date()) < MADE_ON:
+            raise ClockWrong(
+                f"the clock of this machine says {today}, a day before this Palace was made. Nothing was changed: what "
+                "is read now would get wrong days. Set the clock, then run it again"
+            )
         with writer(self.path, wait_seconds=wait_seconds) as held:
             self.prepare(tidy=held.untidy)
             held.untidy = False

@@ -102,6 +102,11 @@ class Vault:
         if self._db.in_transaction:
             self._db.execute("COMMIT")
 
+    def roll_back(self) -> None:
+        """Undo what was put in since the last commit."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
     def change(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
         """Run a statement for each row, in the transaction that the next `commit` ends."""
         if not self._db.in_transaction:
