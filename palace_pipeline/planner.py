@@ -8,6 +8,7 @@ concerns, and an input that leaves the transcript as it was costs nothing downst
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -79,11 +80,32 @@ _COLUMNS = "provider, conversation_id, day, dated, messages, superseded_by, stat
 _STALE = " OR ".join(f"{stage}_in IS NOT ({EXPECTED[stage]})" for stage in STAGES)
 
 
+def _stale(recipes: Recipes) -> str:
+    """The condition of a conversation with work, the recipes written out: so that an index can be made of it."""
+    values = {name: value.replace("'", "''") for name, value in asdict(recipes).items()}
+    return re.sub(r":([a-z]+)\b", lambda found: f"'{values[found[1]]}'", _STALE)
+
+
+def watch(ledger: Ledger, recipes: Recipes) -> None:
+    """Have the ledger keep a list of the conversations with work under these recipes, as an index over just them.
+
+    Without it `stale_days` compares all conversations there are; with it SQLite does that when one changes. Needs the
+    write lock; costs nothing unless a recipe has changed.
+    """
+    name = f"stale_{short_hash(*asdict(recipes).values())}"
+    known = [row["name"] for row in ledger.rows("SELECT name FROM sqlite_master WHERE name GLOB 'stale_*'")]
+    if known == [name]:
+        return
+    with ledger.transaction():
+        for old in known:
+            ledger.write(f"DROP INDEX {old}")
+        ledger.write(f"CREATE INDEX {name} ON conversations (day) WHERE ({_stale(recipes)})")
+
+
 def stale_days(ledger: Ledger, recipes: Recipes) -> list[date]:
     """Days with work, in order: those with a conversation that some stage has not built, and days that lost one."""
     rows = ledger.rows(
-        f"SELECT DISTINCT day FROM conversations WHERE {_STALE} UNION SELECT day FROM left_days ORDER BY day",
-        asdict(recipes),  # pyright: ignore[reportArgumentType] - named parameters
+        f"SELECT DISTINCT day FROM conversations WHERE ({_stale(recipes)}) UNION SELECT day FROM left_days ORDER BY day"
     )
     return [date.fromisoformat(row["day"]) for row in rows]
 
@@ -93,7 +115,7 @@ def work_of(ledger: Ledger, span: Range, recipes: Recipes) -> str:
     values = {**asdict(recipes), "first": span.first.isoformat(), "last": span.last.isoformat()}
     rows = ledger.rows(
         f"SELECT provider, conversation_id, input, {', '.join(f'{stage}_in' for stage in STAGES)} FROM conversations "
-        f"WHERE day BETWEEN :first AND :last AND ({_STALE}) ORDER BY provider, conversation_id",
+        f"WHERE day BETWEEN :first AND :last AND ({_stale(recipes)}) ORDER BY provider, conversation_id",
         values,  # pyright: ignore[reportArgumentType]
     )
     left = ledger.rows("SELECT day FROM left_days WHERE day BETWEEN :first AND :last ORDER BY day", values)  # pyright: ignore[reportArgumentType]

@@ -6,8 +6,8 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palace_pipeline.planner import Range, Recipes, due, plan, ranges, stale_days
-from palace_pipeline.store.ledger import Ledger, pack_index
+from palace_pipeline.planner import EVER, STAGES, Range, Recipes, due, plan, ranges, stale_days, watch
+from palace_pipeline.store.ledger import Ledger
 
 DAY = date(2024, 5, 3)
 NOW = Recipes(merge="1", redaction="1", chunks="1", rooms="1", pages="1", vectors="1", tables="1")
@@ -17,9 +17,9 @@ def ledger_with(*days: date) -> Ledger:
     ledger = Ledger(None)
     for number, day in enumerate(days):
         ledger.write(
-            "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages, "
-            "message_index) VALUES ('chatgpt', ?, ?, 1, ?, 'in', 2, ?)",
-            (f"c{number}", day.isoformat(), day.isoformat(), pack_index({})),
+            "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages) "
+            "VALUES ('chatgpt', ?, ?, 1, ?, 'in', 2)",
+            (f"c{number}", day.isoformat(), day.isoformat()),
         )
     return ledger
 
@@ -96,3 +96,54 @@ def test_neighbours_share_a_range() -> None:
         Range(DAY + timedelta(days=40), DAY + timedelta(days=40)),
     ]
     assert len(Range(DAY, DAY + timedelta(days=5)).days()) == 6
+
+
+# --- the list of what has work ----------------------------------------------------------------------------------------
+
+what = st.sampled_from(["new", "input", "build", "undo", "recipe", "move"])
+
+
+@given(st.lists(st.tuples(what, st.integers(0, 4)), max_size=25))
+def test_the_watched_ledger_says_what_a_look_at_all_says(steps: list[tuple[str, int]]) -> None:
+    ledger, recipes = ledger_with(), NOW
+    watch(ledger, recipes)
+    for number, (step, at) in enumerate(steps):
+        name = f"c{at}"
+        if step == "new":
+            sql = "INSERT OR IGNORE INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages"
+            sql += ") VALUES ('chatgpt', ?, ?, 1, ?, 'in', 2)"
+            day = (DAY + timedelta(days=at)).isoformat()
+            ledger.write(sql, (name, day, day))
+        elif step == "input":
+            ledger.write("UPDATE conversations SET input = ? WHERE conversation_id = ?", (f"in {number}", name))
+        elif step == "move":
+            ledger.write("UPDATE conversations SET day = '2024-06-01' WHERE conversation_id = ?", (name,))
+        elif step == "undo":
+            ledger.write("UPDATE conversations SET pages_in = NULL WHERE conversation_id = ?", (name,))
+        elif step == "build":
+            build(ledger, recipes, out=f"{number}")
+        else:
+            recipes = Recipes(**{**vars_of(NOW), "rooms": f"it's {number}"})
+            watch(ledger, recipes)
+        assert stale_days(ledger, recipes) == by_comparing_all(ledger, recipes)
+
+
+def by_comparing_all(ledger: Ledger, recipes: Recipes) -> list[date]:
+    stale: set[date] = set()
+    for stage in STAGES:
+        stale |= {date.fromisoformat(row["day"]) for row in due(ledger, stage, EVER, recipes)}
+        rows = ledger.rows(f"SELECT day FROM conversations WHERE {stage}_in IS NULL")
+        stale |= {date.fromisoformat(row["day"]) for row in rows}
+    return sorted(stale)
+
+
+def test_planning_reads_the_list_and_not_all_conversations() -> None:
+    ledger = ledger_with(DAY)
+    watch(ledger, NOW)
+    said: list[str] = []
+    ledger.db.set_trace_callback(said.append)
+    stale_days(ledger, NOW)
+    ledger.db.set_trace_callback(None)
+    plan_of_sqlite = [row["detail"] for row in ledger.rows(f"EXPLAIN QUERY PLAN {said[0]}")]
+    assert any("stale_" in detail for detail in plan_of_sqlite), plan_of_sqlite
+    assert "SCAN conversations" not in plan_of_sqlite

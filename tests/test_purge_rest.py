@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palace_pipeline.checks.counts import audit
+from palace_pipeline.checks import audit
 from palace_pipeline.exports.scan import scan
 from palace_pipeline.ingest import ingest, needs_reading
 from palace_pipeline.purge import PurgeError, find_conversation

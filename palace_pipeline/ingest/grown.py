@@ -10,7 +10,7 @@ from collections.abc import Iterable, Set
 
 from palace_pipeline.exports.ids import BY_CONTENT
 from palace_pipeline.ingest.sightings import settle
-from palace_pipeline.store.ledger import Key, Ledger, unpack_index
+from palace_pipeline.store.ledger import Key, Ledger
 
 
 def continue_grown(ledger: Ledger, path: str, before: Set[str]) -> None:
@@ -44,10 +44,9 @@ def _known_by_content(ledger: Ledger, elements: Iterable[str]) -> dict[Key, Set[
     found: dict[Key, Set[str]] = {}
     for element in elements:
         for row in ledger.rows(
-            "SELECT c.provider, c.conversation_id, c.message_index FROM element_records r "
-            "JOIN conversations c USING (provider, conversation_id) WHERE r.element = ?",
-            (element,),
+            "SELECT DISTINCT provider, conversation_id FROM element_records WHERE element = ?", (element,)
         ):
             if row["conversation_id"].startswith(BY_CONTENT):
-                found[row["provider"], row["conversation_id"]] = unpack_index(row["message_index"]).keys()
+                key = (row["provider"], row["conversation_id"])
+                found[key] = ledger.message_hashes(key).keys()
     return found

@@ -28,7 +28,7 @@ from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, KnownFiles, Purged
 from palace_pipeline.ingest.recipes import RECIPES, current_in
-from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire
+from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire, settle_noted
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
 from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
@@ -145,6 +145,7 @@ class _Run:
         self.tally.unchanged_files(self.ledger, self.unchanged)
         if self.limit is None and self.kept is not None:
             self._again_from_vault(self.tally.looked_at, known, self.kept)
+        settle_noted(self.ledger)
         if self.vault is not None:
             drop_contained_records(self.ledger, self.vault)
         return self.tally.result(self.ledger)
@@ -355,7 +356,7 @@ class _Run:
                 continue
             localise(conversation, zone)
             try:
-                news = note(self.ledger, self.vault, conversation, where)
+                news = note(self.ledger, self.vault, conversation, where, later=not self.anew)
             except RecordTooLarge:
                 reason = "conversation of more than a gigabyte (compressed): too large to be kept"
                 report.skip(reason, expected=False, unit="conversation")

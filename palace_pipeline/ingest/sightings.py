@@ -48,9 +48,12 @@ class News:
         return self.new_conversation or self.new > 0 or self.updated > 0
 
 
-def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where: Where) -> News:
+def note(
+    ledger: Ledger, vault: Vault | None, conversation: Conversation, where: Where, *, later: bool = False
+) -> News:
     """Keep a record and note the sighting; without a vault (dry run) only the ledger learns of it.
 
+    `later`: the conversation's day and input are brought in line by `settle_noted`, once for all its sightings.
     Raises RecordTooLarge for a conversation that cannot be kept; then nothing is noted.
     """
     record, index = record_identity(conversation)
@@ -64,12 +67,13 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     if vault is not None:
         vault.put_record_parts(record, record_parts(conversation))
     row = ledger.conversation(key)
-    before = unpack_index(row["message_index"]) if row is not None else {}
+    before = ledger.message_hashes(key, index) if row is not None else {}
     newest = ledger.one(
-        "SELECT max(coalesce(updated_at, '')) AS at FROM sightings WHERE provider = ? AND conversation_id = ?", key
+        "SELECT updated_at FROM sightings WHERE provider = ? AND conversation_id = ? ORDER BY updated_at DESC LIMIT 1",
+        key,
     )
     updated_at = _updated_at(conversation)
-    stale = newest is not None and newest["at"] is not None and (updated_at or "") < newest["at"]
+    stale = newest is not None and (updated_at or "") < (newest["updated_at"] or "")
     added = index.keys() - before.keys()
     # An older export shows messages as they were: they differ, but nothing is updated by them.
     changed = set() if stale else {name for name in index.keys() & before.keys() if index[name] != before[name]}
@@ -105,18 +109,18 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             seen=where.today.isoformat(),
             first_seen=row["first_seen_day"] if row is not None else where.today.isoformat(),
         )
-    merged = {**before, **{name: index[name] for name in added | changed}}
     if row is None:
         ledger.write(
-            "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages, "
-            "message_index) VALUES (?, ?, ?, 0, ?, '', ?, ?)",
-            (*key, where.today.isoformat(), where.today.isoformat(), len(merged), pack_index(merged)),
+            "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages) "
+            "VALUES (?, ?, ?, 0, ?, '', ?)",
+            (*key, where.today.isoformat(), where.today.isoformat(), len(index)),
         )
-    elif added or changed:
+    elif added:
         ledger.write(
-            "UPDATE conversations SET messages = ?, message_index = ? WHERE provider = ? AND conversation_id = ?",
-            (len(merged), pack_index(merged), *key),
+            "UPDATE conversations SET messages = messages + ? WHERE provider = ? AND conversation_id = ?",
+            (len(added), *key),
         )
+    ledger.note_messages(key, {name: index[name] for name in added | changed})
     if conversation.provider in DOCUMENT_PROVIDERS:
         # A document has no history of its own: what its file says now is what it says.
         ledger.write(
@@ -127,7 +131,10 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     elif vault is not None:
         disjoint = bool(index) and len(added) == len(index)
         _set_aside_contained(ledger, vault, key, record, conversation, index, disjoint=disjoint)
-    settle(ledger, key)
+    if later and row is not None:
+        ledger.write("INSERT OR IGNORE INTO unsettled VALUES (?, ?)", key)
+    else:
+        settle(ledger, key)  # a new one at once: without its day it must not be seen by the planner
     return News(record, len(index), row is None, len(added), len(changed))
 
 
@@ -242,11 +249,16 @@ def _take_back(key: Key, record: str, ledger: Ledger) -> None:
     index: dict[str, str] = {}
     for sighting in sorted(others, key=lambda s: s["updated_at"] or ""):
         index |= unpack_index(sighting["message_index"])
-    ledger.write(
-        "UPDATE conversations SET messages = ?, message_index = ? WHERE provider = ? AND conversation_id = ?",
-        (len(index), pack_index(index), *key),
-    )
+    ledger.replace_messages(key, index)
     settle(ledger, key)
+
+
+def settle_noted(ledger: Ledger) -> None:
+    """Bring in line what was noted to be settled later, also what a kill has left."""
+    with ledger.transaction():
+        for row in ledger.rows("SELECT provider, conversation_id FROM unsettled ORDER BY 1, 2"):
+            settle(ledger, (row["provider"], row["conversation_id"]))
+        ledger.write("DELETE FROM unsettled")
 
 
 def settle(ledger: Ledger, key: Key) -> None:
@@ -301,8 +313,7 @@ def _relate(ledger: Ledger, key: Key) -> None:
 
     @cache
     def ids_of(at: Key) -> Set[str]:
-        row = ledger.one("SELECT message_index FROM conversations WHERE provider = ? AND conversation_id = ?", at)
-        return unpack_index(row["message_index"]).keys() if row is not None else set()
+        return ledger.message_hashes(at).keys()
 
     rows = {at: row for at in family(key, parent_of, copies_of) if (row := head(at)) is not None}
     heirs = superseded(

@@ -12,7 +12,7 @@ from palace_pipeline.ingest.purged import PURGED, mark_of
 from palace_pipeline.model import Skip
 from palace_pipeline.purge.proof import Probes
 from palace_pipeline.redaction.forgetting import part_mark, tombstone
-from palace_pipeline.store.ledger import Key, Ledger, pack_index
+from palace_pipeline.store.ledger import Key, Ledger
 from palace_pipeline.store.vault import Vault
 
 OF_CHATS = ("whole", "array", "lines")
@@ -137,13 +137,14 @@ def drop_raw(ledger: Ledger, raw: Raw) -> None:
 
 def let_go(ledger: Ledger, key: Key) -> None:
     """Take all that a conversation was made of; what was built of it goes with the stages, which are due now."""
-    for table in ("element_records", "sightings", "secret_candidates", "withheld"):
+    for table in ("element_records", "sightings", "secret_candidates", "withheld", "unsettled"):
         ledger.write(f"DELETE FROM {table} WHERE provider = ? AND conversation_id = ?", key)
     ledger.write(
-        "UPDATE conversations SET status = 'purged', input = 'purged', messages = 0, message_index = ?, "
-        "superseded_by = NULL, forked_from = NULL, undated_reason = NULL WHERE provider = ? AND conversation_id = ?",
-        (pack_index({}), *key),
+        "UPDATE conversations SET status = 'purged', input = 'purged', superseded_by = NULL, forked_from = NULL, "
+        "undated_reason = NULL WHERE provider = ? AND conversation_id = ?",
+        key,
     )
+    ledger.replace_messages(key, {})
 
 
 def _tell(ledger: Ledger, secret: bytes, element: str, keys: Sequence[Key]) -> None:

@@ -126,10 +126,7 @@ def apply(
         index: dict[str, str] = {}
         for sighting in sorted(ledger.sightings(key), key=lambda s: s["updated_at"] or ""):
             index |= unpack_index(sighting["message_index"])
-        ledger.write(
-            "UPDATE conversations SET messages = ?, message_index = ? WHERE provider = ? AND conversation_id = ?",
-            (len(index), pack_index(index), *key),
-        )
+        ledger.replace_messages(key, index)
         settle(ledger, key)
     for row in ledger.rows("SELECT page FROM conversations WHERE page != ''"):
         if masked(row["page"], known, secret) != row["page"]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import orjson
+
 from palace_pipeline.redaction.forgotten import HASHED, MASK
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.recipes import redaction_of
@@ -27,11 +29,23 @@ class ShownNames:
     def of(self, names: Iterable[str]) -> dict[str, str]:
         """Name -> how it is shown."""
         wanted = {name for name in names if name not in _CONSTANT}
-        rows = self._ledger.rows("SELECT name, shown FROM shown_names WHERE recipe = ?", (self._recipe,))
+        # Those that are asked for, not all that were ever seen: CROSS keeps SQLite from going the other way.
+        rows = self._ledger.rows(
+            "SELECT name, shown FROM json_each(?) CROSS JOIN shown_names ON name = value WHERE recipe = ?",
+            (orjson.dumps(sorted(wanted)).decode(), self._recipe),
+        )
         known = {row["name"]: row["shown"] or row["name"] for row in rows}
         if new := wanted - known.keys():
             known |= self._redacted(new)
         return {name: HASHED.sub(MASK, known.get(name, name)) for name in names}
+
+    def sharing(self, shown: Collection[str]) -> set[str]:
+        """Names of which something is masked and that are shown as one of these: more than one may be shown alike."""
+        rows = self._ledger.rows(
+            "SELECT name, shown FROM shown_names WHERE recipe = ? AND (shown IS NOT NULL OR instr(name, '[') > 0)",
+            (self._recipe,),
+        )
+        return {row["name"] for row in rows if HASHED.sub(MASK, row["shown"] or row["name"]) in shown}
 
     def _redacted(self, names: Collection[str]) -> dict[str, str]:
         settings, forgotten = self._home.settings.redaction, self._ledger.forgotten()

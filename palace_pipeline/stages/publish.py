@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from sqlite3 import Row
 from typing import Any
 
+import orjson
+
 from palace_pipeline.planner import EVER, due
 from palace_pipeline.stages.common import Counts, Job, Key, day_of, gone, key_of, logged
-from palace_pipeline.stages.names import with_shown_names
+from palace_pipeline.stages.names import ShownNames, with_shown_names
+from palace_pipeline.stages.recipes import redaction_of
 from palace_pipeline.stages.words_gone import tables_are_new, words_are_gone
 from palace_pipeline.store import stats, warehouse
 from palace_pipeline.store.home import Home
@@ -18,6 +21,8 @@ from palace_pipeline.store.ledger import Ledger
 
 _RULES = "tables_redaction"
 """In the ledger's `meta`: the rules that the tables were last brought in line with."""
+_NAMES = "tables_names"
+"""In the ledger's `meta`: the rules by which the names of files in the tables are shown."""
 
 
 def publish_tables(job: Job) -> Counts:
@@ -33,12 +38,12 @@ def publish_tables(job: Job) -> Counts:
         rules = ledger.meta(_RULES)
         done = (rules != job.recipes.redaction or words_are_gone(ledger)) and _nothing_else(ledger, job, work)
         anew = done and (words_are_gone(ledger) or rules not in (None, job.recipes.redaction))
+        files = ChangedFiles(home, ledger)
         result = warehouse.publish(
             home.path,
             changed=None if anew else [(*key_of(row), day_of(row)) for row in work if not gone(row)],
             removed=[key_of(row) for row in work if gone(row)],
-            exports=export_rows(home, ledger),
-            skips=skip_rows(home, ledger),
+            **files.rows(),
             pages=PagesOf(ledger),
             zone=home.settings.zone,
         )
@@ -48,7 +53,7 @@ def publish_tables(job: Job) -> Counts:
             if done:
                 ledger.set_meta(_RULES, job.recipes.redaction)
                 tables_are_new(ledger)
-        note_published(ledger)
+        note_published(home, ledger)
         rows = {f"{table}_rows": count for table, count in result.counts.items()}
         return logged(job, ledger, "tables", started, {"conversations": len(work), "anew": int(anew), **rows})
 
@@ -68,7 +73,7 @@ def publish_anew(job: Job) -> Counts:
         ledger.mark_built("tables", [(key_of(row), row["made_from"], None) for row in work])
         ledger.set_meta(_RULES, job.recipes.redaction)
         tables_are_new(ledger)
-        note_published(ledger)
+        note_published(job.home, ledger)
         rows = {f"{table}_rows": count for table, count in result.counts.items()}
         return logged(job, ledger, "tables", started, {"conversations": len(work), **rows})
 
@@ -77,8 +82,7 @@ def _anew(home: Home, ledger: Ledger) -> warehouse.PublishResult:
     return warehouse.publish(
         home.path,
         changed=None,
-        exports=export_rows(home, ledger),
-        skips=skip_rows(home, ledger),
+        **ChangedFiles(home, ledger).rows(),
         pages=PagesOf(ledger),
         zone=home.settings.zone,
     )
@@ -96,22 +100,24 @@ def publish_exports(home: Home, batch: str, *, anew: bool = False) -> Counts:
         warehouse.publish(
             home.path,
             changed=None if anew else [],
-            exports=export_rows(home, ledger),
-            skips=skip_rows(home, ledger),
+            **ChangedFiles(home, ledger).rows(),
             pages=PagesOf(ledger),
             zone=home.settings.zone,
         )
         tables_are_new(ledger)
-        note_published(ledger)
+        note_published(home, ledger)
         counts: Counts = {"views": len(stats.create_stats(home.path))}
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         ledger.log_stage(batch, "stats", finished, time.perf_counter() - started, dict(counts))
         return counts
 
 
-def note_published(ledger: Ledger) -> None:
+def note_published(home: Home, ledger: Ledger) -> None:
     """What was read up to now is in the tables."""
-    ledger.set_meta("exports_published", ledger.meta("exports_read") or "")
+    with ledger.transaction():
+        ledger.set_meta("exports_published", ledger.meta("exports_read") or "")
+        ledger.set_meta(_NAMES, redaction_of(home))
+        ledger.write("DELETE FROM unpublished")
 
 
 def exports_waiting(ledger: Ledger) -> bool:
@@ -140,22 +146,60 @@ class PagesOf(Mapping[Key, str]):
         return row["n"] if row else 0
 
 
-def export_rows(home: Home, ledger: Ledger) -> list[dict[str, Any]]:
-    """Rows of the table `exports`; names of files as they may be shown."""
+class ChangedFiles:
+    """The rows of `exports` and `skips`: those of files that have changed since the last publish, or all.
+
+    All, where the rules of redaction have changed since, by which the names of files are shown.
+    """
+
+    def __init__(self, home: Home, ledger: Ledger) -> None:
+        self._home, self._ledger = home, ledger
+        self._paths: set[str] | None = None
+        self._shown: set[str] | None = None
+        if ledger.meta(_NAMES) == redaction_of(home):
+            self._paths = {row["path"] for row in ledger.rows("SELECT path FROM unpublished")}
+            if self._paths:
+                names = ShownNames(home, ledger)
+                self._shown = set(names.of(self._paths).values())
+                self._paths |= names.sharing(self._shown)  # rows are replaced by the names that are shown
+            else:
+                self._shown = set()
+
+    def rows(self) -> warehouse.FileRows:
+        """What `warehouse.publish` has to be told of files."""
+        return {
+            "exports": lambda of: export_rows(self._home, self._ledger, None if of is None else self._paths),
+            "skips": lambda of: skip_rows(self._home, self._ledger, None if of is None else self._paths),
+            "paths": self._shown,
+        }
+
+
+def export_rows(home: Home, ledger: Ledger, paths: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """Rows of the table `exports` (of some files, or all); names of files as they may be shown."""
+    where, values = _of_paths(paths)
     rows = ledger.rows(
         "SELECT path, sha256, provider, format, first_seen_at, size, conversations, messages, skipped, status, reason "
-        "FROM files ORDER BY path"
+        f"FROM files {where} ORDER BY path",
+        values,
     )
     return _shown(home, ledger, rows, ("path",))
 
 
-def skip_rows(home: Home, ledger: Ledger) -> list[dict[str, Any]]:
-    """Rows of the table `skips`; names of files as they may be shown."""
+def skip_rows(home: Home, ledger: Ledger, paths: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """Rows of the table `skips` (of some files, or all); names of files as they may be shown."""
+    where, values = _of_paths(paths)
     rows = ledger.rows(
-        "SELECT path, provider, place, reason, expected, unit, sum(count) AS count FROM skips "
-        "GROUP BY path, provider, place, reason, expected, unit ORDER BY path, place, reason"
+        f"SELECT path, provider, place, reason, expected, unit, sum(count) AS count FROM skips {where} "
+        "GROUP BY path, provider, place, reason, expected, unit ORDER BY path, place, reason",
+        values,
     )
     return [{**row, "expected": bool(row["expected"])} for row in _shown(home, ledger, rows, ("path", "place"))]
+
+
+def _of_paths(paths: Collection[str] | None) -> tuple[str, tuple[str, ...]]:
+    if paths is None:
+        return "", ()
+    return "WHERE path IN (SELECT value FROM json_each(?))", (orjson.dumps(sorted(paths)).decode(),)
 
 
 def _shown(home: Home, ledger: Ledger, rows: Iterable[Row], columns: Sequence[str]) -> list[dict[str, Any]]:

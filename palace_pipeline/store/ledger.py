@@ -6,8 +6,9 @@ any number of readers.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,46 @@ from palace_pipeline.store.quiet import is_damage, open_quietly, state_of
 from palace_pipeline.store.versions import TooNew
 
 Key = tuple[str, str]
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
-_SCHEMA = """
+
+def _noting(table: str, name: str, event: str, rows: Sequence[str]) -> str:
+    """A trigger that notes the paths of rows as changed. OR IGNORE would not do: the statement that fires a trigger says
+    what happens on a conflict inside it, too."""
+    notes = (f"INSERT INTO unpublished SELECT {row}.path WHERE {row}.path NOT IN unpublished;" for row in rows)
+    return f"CREATE TRIGGER IF NOT EXISTS {table}_{name} AFTER {event} ON {table} BEGIN {' '.join(notes)} END"
+
+
+_AT_SIZE = (
+    # The messages of a conversation over all its sightings, and the hash of each as it was last seen. A row a message: a
+    # channel that comes in a thousand files is not read whole for each of them.
+    "CREATE TABLE IF NOT EXISTS conversation_messages (provider TEXT NOT NULL, conversation_id TEXT NOT NULL, "
+    "message_id TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (provider, conversation_id, message_id)) WITHOUT ROWID",
+    "CREATE TRIGGER IF NOT EXISTS conversations_gone AFTER DELETE ON conversations BEGIN DELETE FROM conversation_messages "
+    "WHERE provider = old.provider AND conversation_id = old.conversation_id; END",
+    # Conversations of which something new was noted, and whose day and input are not yet in line with it.
+    "CREATE TABLE IF NOT EXISTS unsettled (provider TEXT NOT NULL, conversation_id TEXT NOT NULL, "
+    "PRIMARY KEY (provider, conversation_id)) WITHOUT ROWID",
+    # Files of which something has changed since the tables were published.
+    "CREATE TABLE IF NOT EXISTS unpublished (path TEXT PRIMARY KEY) WITHOUT ROWID",
+    *(
+        _noting(table, name, event, rows)
+        for table in ("files", "skips")
+        for name, event, rows in (
+            ("new", "INSERT", ("new",)),
+            ("changed", "UPDATE", ("old", "new")),
+            ("gone", "DELETE", ("old",)),
+        )
+    ),
+    # What is asked for at every look, found without going through all there is.
+    "CREATE INDEX IF NOT EXISTS conversations_page ON conversations (page)",
+    "CREATE INDEX IF NOT EXISTS sightings_updated ON sightings (provider, conversation_id, updated_at)",
+    "CREATE INDEX IF NOT EXISTS sightings_empty ON sightings (provider, conversation_id) WHERE messages = 0",
+    "CREATE INDEX IF NOT EXISTS sightings_aside ON sightings (record) WHERE superseded = 1",
+)
+"""Since version 7: what keeps the price of a small change small in a large archive."""
+
+_SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 -- A file of an export folder as it was when last read.
@@ -87,7 +125,6 @@ CREATE TABLE IF NOT EXISTS conversations (
   forked_from TEXT, superseded_by TEXT, status TEXT NOT NULL DEFAULT 'ok', built_day TEXT, page TEXT,
   normalized_in TEXT, normalized_out TEXT, redacted_in TEXT, redacted_out TEXT, chunks_in TEXT, chunks_out TEXT,
   drawers_in TEXT, drawers_out TEXT, pages_in TEXT, vectors_in TEXT, tables_in TEXT,
-  message_index BLOB NOT NULL, -- last: what stands before it is read without it
   PRIMARY KEY (provider, conversation_id)
 );
 CREATE INDEX IF NOT EXISTS conversations_day ON conversations (day);
@@ -131,6 +168,7 @@ CREATE TABLE IF NOT EXISTS stage_log (
   batch TEXT NOT NULL, stage TEXT NOT NULL, finished_at TEXT NOT NULL, seconds REAL NOT NULL, counts TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS stage_log_batch ON stage_log (batch);
+{";".join(_AT_SIZE)};
 """
 
 _UPGRADES = {
@@ -149,6 +187,13 @@ _UPGRADES = {
     5: (
         "CREATE TABLE IF NOT EXISTS shown_names (name TEXT PRIMARY KEY, recipe TEXT NOT NULL, shown TEXT) "
         "WITHOUT ROWID",
+    ),
+    6: (
+        *_AT_SIZE,
+        "INSERT OR IGNORE INTO conversation_messages SELECT provider, conversation_id, key, atom "
+        "FROM conversations, json_each(unpacked(message_index))",
+        "ALTER TABLE conversations DROP COLUMN message_index",
+        "INSERT OR IGNORE INTO unpublished SELECT path FROM files",
     ),
 }
 """From a version to the next one. What a table does not know yet is null until its file is read again."""
@@ -184,18 +229,38 @@ def input_fingerprint(records: Iterable[str]) -> str:
     return short_hash(*sorted(records))
 
 
+def _is_locked_away(path: Path) -> bool:
+    """True for a file that is there and may be read only (another user's, a read-only disk): readers need no more."""
+    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _to_read_only(path: Path) -> sqlite3.Connection:
+    db = open_quietly(path)
+    if db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+        return db
+    copy = sqlite3.connect(":memory:", isolation_level=None)  # an older one is brought up to date there
+    db.backup(copy)
+    db.close()
+    return copy
+
+
+def _to_write(path: Path | None) -> sqlite3.Connection:
+    if path is not None:
+        make_folder(path.parent)
+        path.touch(mode=0o600)
+    return sqlite3.connect(path or ":memory:", timeout=60, isolation_level=None)
+
+
 class Ledger:
     """`ledger.sqlite` of a home (or `:memory:` for a dry run without one)."""
 
     def __init__(self, path: Path | None) -> None:
-        if path is not None:
-            make_folder(path.parent)
-            path.touch(mode=0o600)
         self.path = path
-        self.db = sqlite3.connect(path or ":memory:", timeout=60, isolation_level=None)
+        self.db = _to_read_only(path) if path is not None and _is_locked_away(path) else _to_write(path)
         self.db.row_factory = sqlite3.Row
         try:
-            self._refuse_newer(str(path))
+            if self._refuse_newer(str(path)) == SCHEMA_VERSION and path is not None and _is_locked_away(path):
+                return
             self.db.execute("PRAGMA journal_mode=WAL")
             self.db.execute("PRAGMA synchronous=NORMAL")
             # The name of a page holds words of its title: what is deleted here is overwritten too.
@@ -239,6 +304,7 @@ class Ledger:
                 version = self.db.execute("PRAGMA user_version").fetchone()[0]
                 if self.path is not None and version < SCHEMA_VERSION:
                     keep_copy(self.path, version)
+                self.db.create_function("unpacked", 1, lambda data: zstandard.decompress(data).decode())
                 for step in range(version, SCHEMA_VERSION):
                     for statement in _UPGRADES[step]:
                         self.db.execute(statement)
@@ -314,6 +380,30 @@ class Ledger:
             "SELECT * FROM sightings WHERE provider = ? AND conversation_id = ? AND superseded = 0 "
             f"{'AND messages = 0 ' if empty else ''}ORDER BY record",
             key,
+        )
+
+    def message_hashes(self, key: Key, ids: Iterable[str] | None = None) -> dict[str, str]:
+        """Hashes of a conversation's messages (of those among `ids` that it has) by id, as they were last seen."""
+        sql = "SELECT message_id, hash FROM conversation_messages WHERE provider = ? AND conversation_id = ?"
+        if ids is None:
+            return dict(self.db.execute(sql, key).fetchall())
+        wanted = orjson.dumps(list(ids)).decode()
+        found = self.db.execute(f"{sql} AND message_id IN (SELECT value FROM json_each(?))", (*key, wanted))
+        return dict(found.fetchall())
+
+    def note_messages(self, key: Key, index: Mapping[str, str]) -> None:
+        """Note messages that are new in a conversation, or say something else now: id -> hash."""
+        self.write_many(
+            "INSERT OR REPLACE INTO conversation_messages VALUES (?, ?, ?, ?)",
+            ((*key, name, value) for name, value in index.items()),
+        )
+
+    def replace_messages(self, key: Key, index: Mapping[str, str]) -> None:
+        """These are all messages of a conversation."""
+        self.write("DELETE FROM conversation_messages WHERE provider = ? AND conversation_id = ?", key)
+        self.note_messages(key, index)
+        self.write(
+            "UPDATE conversations SET messages = ? WHERE provider = ? AND conversation_id = ?", (len(index), *key)
         )
 
     def mark_built(self, stage: str, built: Iterable[tuple[Key, str, str | None]], extra: Sequence[str] = ()) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import polars as pl
 
@@ -40,6 +40,15 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 Row = Mapping[str, Any]
 Rows = Iterable[Row] | Callable[[Collection[str] | None], Iterable[Row]]
+
+
+class FileRows(TypedDict):
+    """What `publish` is told of export files: see there."""
+
+    exports: Rows
+    skips: Rows
+    paths: Collection[str] | None
+
 
 _KEY = list(KEY_SCHEMA)
 _PLACE = ["day", *_KEY]

@@ -18,7 +18,6 @@ from palace_pipeline.model import to_record
 from palace_pipeline.settings import load_settings
 from palace_pipeline.stages.normalize import canonical
 from palace_pipeline.store.home import Home
-from palace_pipeline.store.ledger import unpack_index
 from tests.ingest.exports_for_tests import START, chat
 
 Files = dict[str, bytes]
@@ -38,7 +37,7 @@ def view(home: Home) -> dict[str, dict[str, Any]]:
             conversation, _ = canonical(ledger, vault, row)
             found[":".join(key)] = {
                 **{name: row[name] for name in ("day", "dated", "messages", "input", "forked_from", "superseded_by")},
-                "ids": sorted(unpack_index(row["message_index"])),
+                "ids": sorted(ledger.message_hashes(key)),
                 "live": [sighting["record"] for sighting in ledger.sightings(key)],
                 "transcript": to_record(conversation),
             }

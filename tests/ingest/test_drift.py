@@ -16,6 +16,7 @@ from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import _UPGRADES, SCHEMA_VERSION, Ledger
 from tests.ingest.exports_for_tests import START, chat, export
+from tests.ingest.old_ledgers import to_version_6
 
 
 @pytest.fixture
@@ -178,11 +179,12 @@ def test_a_mended_file_takes_its_drift_away(home: Home, tmp_path: Path) -> None:
         assert drifted(ledger) == []
 
 
-def test_a_ledger_of_the_version_before_is_brought_up_to_date(home: Home, tmp_path: Path) -> None:
+def test_an_old_ledger_is_brought_up_to_date(home: Home, tmp_path: Path) -> None:
     export(tmp_path / "in/a.json", claude("a", text("hi"), {"type": "hologram"}))
     look(home, tmp_path / "in")
     path = home.path / "ledger.sqlite"
     old = sqlite3.connect(path)
+    to_version_6(old)
     for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", str(_UPGRADES)):
         old.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     old.execute("PRAGMA user_version = 1")

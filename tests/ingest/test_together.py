@@ -194,11 +194,11 @@ def test_a_kill_in_the_middle_of_a_database_loses_nothing(
 
     original, read = run.note, []
 
-    def killed(*args: Any) -> Any:
+    def killed(*args: Any, **options: Any) -> Any:
         read.append(1)
         if len(read) == 3:
             raise KeyboardInterrupt
-        return original(*args)
+        return original(*args, **options)
 
     monkeypatch.setattr(run, "note", killed)
     with pytest.raises(KeyboardInterrupt):

@@ -345,8 +345,8 @@ def test_the_page_is_the_ledgers(archive: Archive) -> None:
     page = "conversations/chatgpt/2024/2024-03-01-terrace-00000000.md"
     ledger = Ledger(archive.home / "ledger.sqlite")
     ledger.write(
-        "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages, message_index,"
-        " page) VALUES ('chatgpt', 'lamps', '2024-03-01', 1, '2024-03-01', '', 4, x'', ?)",
+        "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages,"
+        " page) VALUES ('chatgpt', 'lamps', '2024-03-01', 1, '2024-03-01', '', 4, ?)",
         (page,),
     )
     ledger.close()
