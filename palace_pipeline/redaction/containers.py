@@ -190,14 +190,18 @@ _SHORT_FLAG = re.compile(
     rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,120}? (?:-p|-P|-a|-w|/p:)[ =]?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{3,128})", re.I
 )
 _SNMP = re.compile(rb" -[AX] ?[\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{7,63})")
+_STORED = re.compile(
+    rb" (?:--(?:value|secret-string)[ =]|-u [\w.@-]{1,64},)[\"']?([^\s\"'`\x80\-{][^\s\"'`\x80]{5,511})"
+)
 _RESPONSE = re.compile(rb"(?:response|signature)=\\{0,2}\"?([0-9a-f]{32,128})", re.I)
 _PASSWORD_FILE = re.compile(rb":\d{4}:(?:[\w.-]{1,63}|\*):([\w.-]{1,63}):([^\s\"'`\\\x80]{4,128})")
 _LAST_WORD = re.compile(
-    rb"[a-z0-9_ -]{2,16}\b[^\r\n|;&]{0,160}[ \t][\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{5,128})[\"']?[ \t]*(?=\r?\n|\Z|[|;&`])",
+    rb"[a-z0-9_ >-]{2,16}\b[^\r\n|;&]{0,160}[ \t][\"']?([^\s\"'`\x80\-][^\s\"'`\x80]{5,128})[\"'}]{0,4}[ \t]*(?=\r?\n|\Z|[|;&`])",
     re.I,
 )
 _TWO_QUOTED = re.compile(
-    rb"[a-z]{2,24}[ =]{0,3}\(?\(?[^\n\"'()]{0,40}\(?[\"']([^\"'\n]{1,64})[\"'][ \t]*,[ \t]*[\"']([^\"'\n]{4,128})[\"'][ \t]*[),]",
+    rb"[a-z]{2,24}[ =]{0,3}\(?\(?[^\n\"'()]{0,40}\(?[\"']([^\"'\n]{1,64})[\"'][ \t]*,[ \t]*(?:Some\()?"
+    rb"[\"']([^\"'\n]{4,128})[\"'][ \t]*[),]",
     re.I,
 )
 _ORACLE = re.compile(rb"jdbc:oracle:[a-z]{2,8}:([\w.$#-]{1,64})/([^\s\"'`@\x80]{4,128})@", re.I)
@@ -231,14 +235,18 @@ _COMMANDS = (
     b"7z ",
     b"unzip ",
     b"psexec",
+    b"unrar ",
+    b"zip -p",
     b"xfreerdp",
     b"wfreerdp",
     b"rdesktop",
 )
 _SNMPS = (b"snmpwalk", b"snmpget", b"snmpset", b"snmptrap", b"snmpbulk")
 _SIGNED = (b"digest username", b"aws4-hmac-sha256 cred")
+_STORES = (b"keyvault secret set", b"put-parameter", b"create-secret", b"put-secret", b"lftp ")
 _LAST = (
     b"net use",
+    b"> auth ",
     b"htpasswd -",
     b"mc alias set",
     b"mc config host add",
@@ -257,7 +265,7 @@ _SHORT_LOGINS = tuple(
 _LOGINS = (*_SHORT_LOGINS, b"--user", b"--proxy-user", b"--creds", b"http -a ", b"https -a ")
 _MANIFESTS = (b"kind: secret", b'kind: "secret', b'"kind":"secret', b'"kind": "secret')
 WORDS_OF_INTEREST = (
-    b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS, *_LAST, *_PAIRS, *_ECHOED, *_SNMPS, *_SIGNED,
+    b"bearer", b"basic", b"cookie", *_LOGINS, *_COMMANDS, *_MANIFESTS, *_LAST, *_PAIRS, *_ECHOED, *_SNMPS, *_SIGNED, *_STORES,
     b"jdbc:oracle:",
     b":5432:", b":6432:", b":5433:", b"requirepass", b"masterauth", b"auth-pass", b"convertto-securestring",
 )  # fmt: skip
@@ -285,7 +293,7 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
             if at >= manifest:
                 manifest = at + MANIFEST
                 yield from _manifest(data, at)
-        elif word in _SNMPS or word in _SIGNED:
+        elif word in _SNMPS or word in _SIGNED or word in _STORES:
             yield from _several(data, at, word)
         elif word in _LAST or word in _PAIRS or word in _ECHOED or word == b"jdbc:oracle:":
             yield from _told(data, at, word)
@@ -301,7 +309,8 @@ def _several(data: bytes, at: int, word: bytes) -> Iterator[Held]:
     """The passwords of an SNMP command; the answer in a signed header."""
     stop = data.find(b"\n", at, at + 600)
     end = stop if stop >= 0 else min(len(data), at + 600)
-    for found in (_SNMP if word in _SNMPS else _RESPONSE).finditer(data, at, end):
+    pattern = _SNMP if word in _SNMPS else _STORED if word in _STORES else _RESPONSE
+    for found in pattern.finditer(data, at, end):
         if word in _SIGNED:
             yield Held(found.start(1), found.end(1), "url-signature", "signed-header")
         elif _option(_ascii(found[1])):

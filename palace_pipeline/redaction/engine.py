@@ -185,7 +185,7 @@ _BACKSLASH = 92
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
 _RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
 _BASE64_TEXT = re.compile(
-    rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:0[xX])?(?:[2-7][0-9a-fA-F]){16}|[A-Z2-7]{32}|[A-Za-z0-9+/]{3,4}A[A-Z][A-Za-z0-9+/]{0,2}A"
+    rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[4-7][A-Za-z0-9+/]{3}){2}|0[JKLY][A-Za-z0-9+/]{2}[QR]|(?:0[xX])?(?:[2-7][0-9a-fA-F]){16}|[A-Z2-7]{32}|[A-Za-z0-9+/]{3,4}A[A-Z][A-Za-z0-9+/]{0,2}A"
 )
 
 
@@ -454,6 +454,8 @@ class _Reading:
         known_to = self._known_ends()
         for index, cut in enumerate(cuts):
             before = view.source(hit.start, cut)[1]
+            if cut not in view.firm and _begins(self.text[cut : cut + 48]):
+                return cut if index else None
             unsure = guessed or hit.rule == "name-weak"
             if cut in view.firm or not (unsure or (hit.kind, before) in known_to or (hit.layer, before) in known_to):
                 continue
@@ -482,10 +484,15 @@ _NEW_LINE = re.compile(r"[A-Za-z_][\w.\-]{1,40}[=:](?!=|$)")
 """A new assignment, and not the rest of what stands on the line before."""
 
 
+def _begins(piece: str) -> bool:
+    """Does a new assignment begin here?"""
+    found = _NEW_LINE.match(piece)
+    return found is not None and not looks_random(found[0][:-1], 12)
+
+
 def _goes_on(piece: str, after: str) -> bool:
     """Is this the rest of a token on a new line? It looks random, or stands alone on its line and is no word."""
-    begins = _NEW_LINE.match(piece)
-    if begins and not looks_random(begins[0][:-1], 12):
+    if _begins(piece):
         return False
     if looks_random(piece, 8) or (len(piece) >= 12 and secret_enough(piece)):
         return True

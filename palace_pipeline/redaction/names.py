@@ -16,6 +16,7 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from palace_pipeline.redaction.scanning import Runs
 from palace_pipeline.redaction.verdicts import (
     WEAK_PASSWORDS,
+    dense,
     is_hex,
     is_placeholder,
     is_uuid,
@@ -50,7 +51,7 @@ STEMS: tuple[bytes, ...] = (
     chave cle_ zugangscode seedphrase recoveryphrase motdepasse""".split(),
     b"contrase\x80a", b"schl\x80ssel", b"mot depasse", b"motde passe", b"mot de passe",
     *_one_of("_-.", "dsn"), *_one_of("_-. \"'>/", "pass"), *_one_of("_-. \"'>", "pw"),
-    *_one_of("_-. \"'", "pat"), *_one_of("_-.", "sk"), *_one_of("\n\t,;{(", "pass"),
+    *_one_of("_-. \"'", "pat"), *_one_of("_-.", "sk"), *_one_of("\n\t,;{(&?", "pass"),
     *(owner + sign + b"phrase" for owner in (b"seed", b"recovery") for sign in (b" ", b"_", b"-")),
     *(
         owner + word
@@ -81,8 +82,8 @@ _SIGN, _PAIR, _COMMA, _PROSE, _SPACE, _OTHER, _BREAK = range(2, 9)
 _NAME_BACKWARDS = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}")
 _WORD_BEFORE = re.compile(rb"[ \-]([A-Za-z]{2,24})(?![A-Za-z0-9_])")
 _COMMAND_BEFORE = re.compile(
-    rb"(?:^|[\s;&|])(?:ENV|ARG|setx|set|export|define|secrets? set|config[: ]set|configure set|variable set|let|const|var)"
-    rb"[ \t]+(?:[\w.-]{1,32}[ \t]+)?\Z",
+    rb"(?:^|[\s;&|])(?:ENV|ARG|setx|set|export|define|secrets? set|config[: ]set|configure set|variable set|let|const|var|put)"
+    rb"[ \t]+(?:[\w.-]{1,32}[ \t]+)?(?:[\w.\-]{1,32}/){0,6}\Z",
     re.I,
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -94,6 +95,9 @@ _KEY_QUALIFIERS = WORDS["key_qualifier"]
 _NOT_AFTER = WORDS["not_after"]
 _NO_CHOICE = WORDS["no_choice"] | WORDS["code"]
 _NOT_BEFORE = WORDS["not_before"]
+_NOT_BEFORE_PASSWORD = WORDS["not_before_password"]
+_RESOURCE = re.compile(rb"arn:[\w\-]+:[^\s\"']{0,80}:\Z")
+_SEALED = re.compile("Ag[A-D][A-Za-z0-9+/]{100}")
 
 
 @lru_cache(4096)
@@ -119,7 +123,8 @@ def strength_of(name: str, phrase: str = "") -> Strength | None:
     ):
         return None
     before = words[place - 1] if place else ""
-    if before in _NOT_BEFORE and not (before == "hash" and words[place] == "secret"):
+    never = _NOT_BEFORE_PASSWORD if found == "password" else _NOT_BEFORE
+    if before in never and not (before == "hash" and words[place] == "secret"):
         return None
     return found
 
@@ -203,7 +208,7 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
             continue
         done = name_end = found.end(1)
         operator = found.lastindex or 0
-        while data[name_start] in b"_-. \"'>/\n\t,;{(":
+        while data[name_start] in b"_-. \"'>/\n\t,;{(&?":
             name_start += 1
         before = _NAME_BACKWARDS.match(data[max(0, name_start - 48) : name_start][::-1])
         left = name_start - (before.end() if before else 0)
@@ -213,6 +218,8 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
             said = _WORD_BEFORE.match(data[max(0, left - 32) : left][::-1])
             phrase = said[1][::-1].decode() if said else ""
         lead = name.lower()
+        if data[left - 1 : left] == b":" and _RESOURCE.search(data, max(0, left - 100), left):
+            continue
         strength = "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_"), phrase)
         if lead.endswith("authorization") and strength == "weak":
             strength = "strong"
@@ -295,6 +302,8 @@ def _value(
     if sign == b">" and data[left - 1 : left] == b"<" and data[end : end + 2] != b"</":
         return None
     value = data[start:end].decode("ascii", "replace")
+    if _SEALED.match(value):
+        return None
     if not value or (sign == b"==" and not quoted) or (not quoted and value[0] in "[{"):
         return None
     if strength == "weak" and re.match(r"[A-Za-z_][\w.-]*=[^=]", value):
@@ -302,7 +311,9 @@ def _value(
     called = sign in (b"(", b"||", b"??")
     if called:
         return Assigned(start, end, strength, name) if quoted and _called(name, sign, value, strength) else None
-    if operator == _COMMA and (data[left - 1] not in b"\"'`" or re.search(r"[\[\]<>]|^[\w.-]+:\d", value)):
+    if operator == _COMMA and (
+        data[left - 1] not in b"\"'`" or (re.search(r"[\[\]<>]|^[\w.-]+:\d", value) and not dense(value))
+    ):
         return None
     if not quoted and _CODE_IN.search(value):
         return None
@@ -391,8 +402,11 @@ def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength
         rb"\b(?:login|machine|user|host)\s+\S+\s*\Z", data[max(0, left - 80) : left]
     ):
         return True
-    columns = strength == "strong" and is_uuid(value) and data[left + len(name) : left + len(name) + 2] == b"  "
-    return columns or looks_random(value, 16)
+    column = data[left + len(name) : left + len(name) + 2] == b"  "
+    if column and strength == "password" and not quoted:
+        rest = data[data.find(value.encode(), left + len(name)) + len(value) :][:1]
+        return rest in (b"", b"\n", b"\r") and not data[data.rfind(b"\n", 0, left) + 1 : left].strip(b" \t>+|")
+    return (column and strength == "strong" and is_uuid(value)) or looks_random(value, 16)
 
 
 def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Assigned | None:

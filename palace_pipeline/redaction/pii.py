@@ -128,7 +128,9 @@ _DATE = re.compile(
 _GLUE_BEFORE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.$@&#%")
 _GLUE_AFTER = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@%")
 _CARD = re.compile(rb"\d{4}([ .\x80-]?)\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19}")
-_NO_PHONE = re.compile(rb"\d+\.\d+|\d{13,}|\d{1,6}|(?:19|20)\d\d ?[-/] ?(?:19|20)\d\d")
+_NO_PHONE = re.compile(
+    rb"\d{1,3}(?: \d{3})+ ?- ?\d{1,3}(?: \d{3})+|\d+\.\d+|\d{13,}|\d{1,6}|(?:19|20)\d\d ?[-/] ?(?:19|20)\d\d"
+)
 _US = re.compile(rb"(?:\+?1[ .\-]?)?(?:\(([2-9]\d{2})\)[ .\-]?|([2-9]\d{2})([ .\-]))([2-9]\d{2})[ .\-](\d{4})")
 _SSN = re.compile(rb"(\d{3})([ \-])(\d{2})\2(\d{4})")
 

@@ -11,12 +11,22 @@ from collections.abc import Iterator
 
 from palace_pipeline.redaction.containers import Held, weak_pair
 from palace_pipeline.redaction.names import strength_of
-from palace_pipeline.redaction.verdicts import is_placeholder, looks_random, password_like, password_shaped, token_like
+from palace_pipeline.redaction.verdicts import (
+    is_placeholder,
+    looks_random,
+    pair_share,
+    password_like,
+    password_shaped,
+    token_like,
+    word_share,
+)
+from palace_pipeline.redaction.words import WORDS
 
 BEFORE, AFTER = 48, 64
 """Characters of the line that are looked at on each side of the word."""
 _CANDIDATE = re.compile(rb"(?<![^\s\"'`(\[\x80:/=>|*,;])[!-~]{8,72}")
 _PAIR = re.compile(r"([\w.@+-]{1,40})[:/]([^\s/:]{4,64})")
+_ID = re.compile("([A-Za-z]+)[_-][0-9A-Za-z]{16}")
 _QUOTES = "\"'`“”"
 
 
@@ -46,9 +56,19 @@ def _value(data: bytes, start: int, end: int) -> Held | None:
         start, word = start + pair.start(2), pair[2]
     elif word[-1:] in "!?" and not password_shaped(word):
         word = word[:-1]
-    if not password_shaped(word) or is_placeholder(word):
+    given = data[start - 2 : start].strip(b" \"'`")[-1:] in (b":", b"=")
+    if not (password_shaped(word) or (given and _mixed(word))) or is_placeholder(word):
         return None
+    named = _ID.match(word)
+    if (len(word) > 48 and word.isalnum()) or (named and named[1].lower() in WORDS["id_prefix"]):
+        return None  # no one chooses so long a one; an id
     return Held(start, start + len(word), "password", "password-said")
+
+
+def _mixed(word: str) -> bool:
+    """Letters of both cases and a digit, and no word: what may be a password behind a colon."""
+    cases = word.upper() != word and word.lower() != word and any(c.isdigit() for c in word)
+    return cases and word.isalnum() and 10 <= len(word) <= 32 and word_share(word) < 0.3 and pair_share(word) < 0.5
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -78,8 +98,11 @@ def columns(text: str, data: bytes, at: int) -> Iterator[Held]:
     cells = line.split(sign)
     column = line[: at - start].count(sign)
     headings = text[start : start + len(line)].split(sign.decode())
-    inner = headings[1:-1] if sign == b"|" else headings
-    if (sign != b"|" and line[:1].isspace()) or not all(_HEADING.fullmatch(cell.strip()) for cell in inner):
+    # before the first heading may stand what quotes the table
+    inner = headings[1:-1] if sign == b"|" else headings[1 if column and len(headings) > 2 else 0 :]
+    if (sign != b"|" and line[:1].isspace() and b", " in line) or not all(
+        _HEADING.fullmatch(cell.strip()) for cell in inner
+    ):
         return
     if not all(len(cell.split()) <= 4 for cell in inner):
         return

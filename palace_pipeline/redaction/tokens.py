@@ -32,6 +32,9 @@ _DIGEST_SIZES = (32, 40, 48, 64)
 _DIGEST_NAME = re.compile(rb"(?:sha\d{1,3}|md5|blake\w{0,3}|h1|digest|integrity|checksum|etag)[=:-]\Z", re.I)
 _BASE64_REST = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 _NEXT_PART = re.compile(rb"\.([A-Za-z0-9_\-]{12,512})")
+_SEALED = ("AgA", "AgB", "AgC", "AgD")
+"""How what is encrypted for a cluster begins: nothing that has to go."""
+_FIRST_WORD = re.compile(rb"([A-Za-z]+)[_-]([A-Za-z]*)")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 _VERSION = re.compile(r"v\d{1,2}")
 _ULID = re.compile("0[0-9][0-9a-hjkmnp-tv-z]{24}", re.I)
@@ -93,6 +96,9 @@ def unknown_token(data: bytes, start: int, end: int, said: Said) -> Token | None
         token = _composite(data, start, end, said)
         if token is not None:
             return token
+    named = _FIRST_WORD.match(run)
+    if named and named[1].decode().lower() in _ID_WORDS and named[2].decode().lower() not in _TOKEN_WORDS:
+        return None
     return _claimed(data, start, end, said)
 
 
@@ -201,7 +207,7 @@ def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, 
             return size >= 20
         if size < 24 or (plain != body and not all(map(is_hex, body.split("_")))):
             return False
-        if _odd(prefix):
+        if _odd(prefix) and not (joint == "-" and is_hex(body) and size in (40, 64)):
             return size >= 26 or said.credential(start, end)
         return (joint == "_" and size >= 32 and len(prefix) <= 8 and not said.file(end)) or said.credential(start, end)
     if not mixed(plain):
@@ -321,6 +327,8 @@ def _claimed(data: bytes, start: int, end: int, said: Said) -> Token | None:
         strong = mixed(run.replace("/", "").replace("+", ""))
         if (not strong and not looks_random(run, 20)) or not said.credential(start, end, weakly=strong):
             return None
-    if is_placeholder(run):
+    if size > 100 and run.startswith(_SEALED):
+        return None
+    if is_placeholder(run) or data[start - 4 : start] in (b"ENC(", b"ENC["):
         return None
     return Token(start, end, "said-token")

@@ -198,7 +198,7 @@ _CACHE_KEY = re.compile(r"(?:[A-Za-z][\w.]*[-_:/])+(?:[0-9a-f]{32}|[0-9a-f]{40}|
 _SIGN = re.compile(r"[^\w\s]")
 
 
-def _dense(value: str) -> bool:
+def dense(value: str) -> bool:
     """Letters, digits and many different signs without a word: a generator's, and no expression."""
     return len(value) >= 32 and len(set(_SIGN.findall(value))) >= 5 and word_share(value) < 0.2 and entropy(value) >= 4
 
@@ -215,7 +215,7 @@ def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
         return False
     if _DOTTED.fullmatch(value) and word_share(value) > 0.25:
         return False
-    if quoted and re.search(r"[(){}\[\]].*[,:;=(){}]", value) and not _dense(value):
+    if quoted and re.search(r"[(){}\[\]].*[,:;=(){}]", value) and not dense(value):
         return False
     if not strong and _CACHE_KEY.fullmatch(value):
         return False
@@ -306,7 +306,9 @@ def password_shaped(value: str) -> bool:
     if not value.isalnum() and (size > 32 or not _GENERATED.fullmatch(value)):
         return False
     mixed = any(c.isupper() for c in value) and any(c.islower() for c in value)
-    return size >= 10 and mixed and digits >= 2 and looks_random(value, 10) and word_share(value) < 0.3
+    if size < 10 or not mixed or word_share(value) >= 0.3:
+        return False
+    return looks_random(value, 10) if digits >= 2 else pair_share(re.sub("[^A-Za-z]", "", value)) < 0.4
 
 
 def secret_enough(body: str) -> bool:

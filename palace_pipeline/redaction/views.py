@@ -462,4 +462,4 @@ def _printable(data: bytes, partial: bool = False) -> str | None:
             return None
         text = data[: error.start].decode("utf-8")
     odd = sum(not c.isprintable() and c not in "\n\r\t" for c in text)
-    return text if odd == 0 else None
+    return text if odd == 0 or (odd == text.count("\0") and odd * 8 <= len(text)) else None

@@ -34,6 +34,13 @@ LIKE = {
     "two digests": "[0-9a-f]{40}:[0-9a-f]{40}",
     "uuid": "order-" + HEX_ID,
     "name": "ossl_check_X509_LOOKUP_sk_type",
+    "tool call beside a word": "password of toolu_01[A-Za-z0-9]{22}",
+    "request beside a word": "token of req-" + HEX_ID,
+    "resource": "arn:aws:secretsmanager:eu-west-1:[0-9]{12}:secret:prod/db-[A-Za-z0-9]{6}",
+    "sealed for a cluster": "password: AgB[A-Za-z0-9+/]{180}",
+    "public key": '"kty":"RSA","use":"sig","kid":"[A-Za-z0-9_-]{20}","n":"[A-Za-z0-9_-]{340}","alg"',
+    "numbers with thousands": "dial in, 1 250 000 - 1 [0-9]{3} 000",
+    "cache key": "key: node-cache-Linux-npm-[0-9a-f]{64}",
 }
 
 
@@ -72,6 +79,16 @@ def test_what_looks_like_one_stays(kind: str) -> None:
         "String API_SECRET =\n    '{}';",
         "<gatewayToken>\n    {}\n</gatewayToken>",
         "Authorization: {}",
+        "az keyvault secret set --vault-name kv --name db --value '{}'",
+        "lftp -u bob,{} ftp.acme.dev",
+        "consul kv put app/db_password {}",
+        "Key         Value\n---         -----\npassword    {}\n",
+        "user=bob&pass={}&go=1",
+        "127.0.0.1:6379> AUTH {}",
+        'nmcli dev wifi connect home password "{}"',
+        "+service,login,password\n+mail,bob,{}\n",
+        '.basic_auth("bob", Some("{}"))',
+        "zip -P {} a.zip b",
     ],
 )
 def test_a_value_in_its_place_goes(frame: str) -> None:
