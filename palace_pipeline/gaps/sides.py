@@ -248,7 +248,9 @@ def _index_ids(home: Home, span: Range) -> dict[str, set[str]]:
         lexical = set[str]()
     try:
         with reading(home.path / "chroma") as store:
-            chroma = store.ids(first, last) if store is not None else set[str]()
+            chroma = store.ids(span.first, span.last) if store is not None else set[str]()
+    except (TypeError, AttributeError):  # a mistake of ours is no lost drawer
+        raise
     except Exception:  # noqa: BLE001 - whatever Chroma says of a damaged folder: nobody finds anything in it
         chroma = set[str]()
     return {"chroma": chroma, "lexical": lexical}
