@@ -21,7 +21,9 @@ QUERIES = {
     "models": "SELECT model, count(*) AS messages FROM messages WHERE model IS NOT NULL AND visible "
     "GROUP BY model ORDER BY messages DESC, model LIMIT 12",
     "hours": "SELECT weekday, hour, messages FROM v_hour_of_week ORDER BY weekday, hour",
-    "days": "SELECT day, messages FROM v_calendar WHERE messages > 0 ORDER BY day",
+    # As v_calendar has them; that also counts conversations, which costs ten times as much.
+    "days": "SELECT local_at::DATE AS day, count(*) AS messages FROM messages WHERE visible AND local_at IS NOT NULL "
+    "GROUP BY 1 ORDER BY 1",
     "streaks": "SELECT * FROM v_streaks ORDER BY days DESC, first_day LIMIT 5",
     "silences": "SELECT * FROM v_silences ORDER BY days DESC, first_day LIMIT 5",
     "findings": "SELECT kind, sum(findings)::BIGINT AS findings FROM v_findings_by_month GROUP BY kind ORDER BY 2 DESC, 1",

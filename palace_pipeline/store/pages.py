@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from palace_pipeline.transcripts.page_parts import NOBODYS, written_by_program
 from palace_pipeline.transcripts.page_path import parse_name
 
 PAGES = "conversations"
+_HASH = slice(-11, -3)
+"""Where the name of a page has its hash: before `.md`."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,12 +55,14 @@ class PageIndex:
     """
 
     root: Path
-    _listed: dict[str, dict[str, list[Path]]] = field(default_factory=dict[str, dict[str, list[Path]]])
+    _listed: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
+    """Provider -> what stands in a name where its hash would stand -> paths: texts, of which there may be 100,000."""
     _written: list[Path] = field(default_factory=list[Path])
 
     def find(self, provider: str, conversation_id: str) -> list[Path]:
         """Paths that may be this conversation's page (two conversations can share a hash), in order of name."""
-        return [p for p in self._of(provider).get(page_hash(provider, conversation_id), []) if p.exists()]
+        found = sorted(map(Path, self._of(provider).get(page_hash(provider, conversation_id), [])))
+        return [path for path in found if parse_name(path.name) and path.exists()]
 
     def sync(self) -> None:
         """Make all pages written so far survive a power cut; call it before noting them as built."""
@@ -67,17 +72,18 @@ class PageIndex:
     def add(self, provider: str, path: Path) -> None:
         """Note a page that was written."""
         self._written.append(path)
-        name = parse_name(path.name)
-        if name and provider in self._listed and path not in (paths := self._of(provider).setdefault(name[1], [])):
-            paths.append(path)
+        if provider in self._listed:
+            paths = self._of(provider).setdefault(path.name[_HASH], [])
+            if str(path) not in paths:
+                paths.append(str(path))
 
-    def _of(self, provider: str) -> dict[str, list[Path]]:
+    def _of(self, provider: str) -> dict[str, list[str]]:
         if provider not in self._listed:
-            found: dict[str, list[Path]] = {}
-            for path in sorted(page_paths(self.root, provider)):
-                name = parse_name(path.name)
-                if name:
-                    found.setdefault(name[1], []).append(path)
+            found: dict[str, list[str]] = {}
+            for year in _entries(self.root / PAGES / provider):
+                with suppress(NotADirectoryError, FileNotFoundError), os.scandir(year) as entries:
+                    for entry in entries:
+                        found.setdefault(entry.name[_HASH], []).append(entry.path)
             self._listed[provider] = found
         return self._listed[provider]
 
