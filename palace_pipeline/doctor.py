@@ -193,6 +193,9 @@ def _contents(home: Home, days: Range | None) -> Iterator[Finding]:
         # Between two stages of a run an archive looks broken, and Chroma takes one process at a time.
         with writer(home.path, wait_seconds=0):
             results = check_days(home, span, everything=span == everything)
+    except OSError as error:
+        yield Finding("note", f"the contents were not checked: the archive is read-only here ({error.strerror})")
+        return
     except HomeBusy:
         yield Finding("note", "the contents were not checked: a run is writing", "palace doctor, when it has finished")
         return

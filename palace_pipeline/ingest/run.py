@@ -21,13 +21,15 @@ from palace_pipeline.exports.drift import cleaned
 from palace_pipeline.exports.engine import Element, elements_of, identify, note_drift, read_member, read_one
 from palace_pipeline.exports.scan import Missing, Seen, changes, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.ingest.clock import follow_clock
 from palace_pipeline.ingest.file_rows import Outcome, leave_quarantine, note_file, quarantine
-from palace_pipeline.ingest.gathered import File, hash_of, hash_of_file, not_there
+from palace_pipeline.ingest.gathered import File, hash_of, not_there
 from palace_pipeline.ingest.grown import continue_grown
 from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, KnownFiles, Purged
 from palace_pipeline.ingest.recipes import RECIPES, current_in
+from palace_pipeline.ingest.rest import ATTEMPTS, CHANGING, Disturbed, hash_and_size, is_as_it_was
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire, settle_noted
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
@@ -38,7 +40,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import RecordTooLarge, Vault
 
-__all__ = ["Ingested", "ingest", "read_again", "read_from_disk"]
+__all__ = ["Ingested", "Run", "ingest"]
 
 
 def needs_reading(ledger: Ledger, home: Home, found: Iterable[Seen | Missing]) -> bool:
@@ -68,7 +70,7 @@ def ingest(
         inbox = Missing(str((home.path / "inbox").absolute()))  # the run that follows will make it
         return _dry_run(home, [item for item in found if item != inbox], limit, preview)
     with home.ledger() as ledger, home.vault() as vault:
-        run = _Run(home, ledger, vault, limit)
+        run = Run(home, ledger, vault, limit)
         result = run.over(found)
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         if run.anything_read:
@@ -80,7 +82,7 @@ def ingest(
 def _dry_run(home: Home, found: Sequence[Seen | Missing], limit: int | None, preview: Preview | None) -> Ingested:
     with ExitStack() as open_ones:
         ledger = open_ones.enter_context(closing(Ledger.copy_of(home.path / "ledger.sqlite")))
-        run = _Run(home, ledger, None, limit, preview)
+        run = Run(home, ledger, None, limit, preview)
         if (home.path / "vault/vault.sqlite").exists():
             run.kept = open_ones.enter_context(closing(Vault(home.path / "vault", reading=True)))
         with ledger.transaction(keep=False):
@@ -90,7 +92,7 @@ def _dry_run(home: Home, found: Sequence[Seen | Missing], limit: int | None, pre
             return result
 
 
-class _Run:
+class Run:
     """The state of one look: the ledger, the vault (None in a dry run) and the counts."""
 
     def __init__(
@@ -137,10 +139,7 @@ class _Run:
                 self.tally.file("skipped", [Skip(LEFT_BY_LIMIT, path, True, unit="file")])
             else:
                 read += 1
-                with self.ledger.transaction():
-                    self._read(item, row)
-                    if self.vault is not None:
-                        self.vault.commit()
+                self._read_at_rest(item, row)
             report_progress("reading", number + 1, len(found))
         self.tally.unchanged_files(self.ledger, self.unchanged)
         if self.limit is None and self.kept is not None:
@@ -148,6 +147,7 @@ class _Run:
         settle_noted(self.ledger)
         if self.vault is not None:
             drop_contained_records(self.ledger, self.vault)
+            follow_clock(self.ledger, self.vault, self.home.settings.start, self.today)
         return self.tally.result(self.ledger)
 
     def _refuse(self, item: Seen, row: Any) -> None:
@@ -161,6 +161,21 @@ class _Run:
 
     # --- one file -----------------------------------------------------------------------------------------------------
 
+    def _read_at_rest(self, seen: Seen, row: Any) -> None:
+        for _ in range(ATTEMPTS):
+            self.tally.begin()
+            try:
+                with self.ledger.transaction():
+                    self._read(seen, row)
+                    if self.vault is not None:
+                        self.vault.commit()
+                return
+            except Disturbed:
+                self.tally.undo()
+                if self.vault is not None:
+                    self.vault.roll_back()
+        self.tally.file("skipped", [Skip(CHANGING, self.purged.known_as(seen.path), False, unit="file")])
+
     def _read(self, seen: Seen, row: Any) -> None:
         path = Path(seen.path)
         root = self._root_of(path, Path(seen.root))
@@ -170,9 +185,10 @@ class _Run:
         member = DiskMember(root, path, shown, seen.size, seen.mtime_ns)
         seen = self.purged.file_known_as(seen)
         try:
-            sha256 = hash_of_file(path)
-            if beside := self._beside(member, str(path)):
-                sha256 = short_hash(sha256, beside, length=64)
+            before = path.stat()
+            own, size = hash_and_size(path)
+            beside = self._beside(member, str(path))
+            sha256 = short_hash(own, beside, length=64) if beside else own
         except (MemberError, OSError) as error:
             reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
             skip = Skip(reason, seen.path, False, unit="file")
@@ -190,6 +206,9 @@ class _Run:
         file = File(seen.path, shown, self.purged.told, str(path))
         members = unfold(member, file.report_for, scratch=self.home.path / "vault" if self.vault else None)
         self._read_members(file, members, sha256)
+        # A database is read as a copy that SQLite made; a dry run keeps nothing.
+        if self.vault is not None and not is_as_it_was(path, before, own, size) and not is_database(member):
+            raise Disturbed
         self._finish(seen, file, sha256, row)
 
     def _beside(self, member: Member, file: str) -> str:
@@ -457,11 +476,8 @@ class _Run:
 
     def from_disk(self, seen: Seen) -> None:
         """Read a file whose bytes in the vault are lost, as if it were new."""
-        with self.ledger.transaction():
-            self.ledger.write("DELETE FROM members WHERE path = ?", (seen.path,))
-            self._read(seen, None)
-            if self.vault is not None:
-                self.vault.commit()
+        self.ledger.write("DELETE FROM members WHERE path = ?", (seen.path,))
+        self._read_at_rest(seen, None)
 
     def _of_other_members(self, file: File) -> list[Skip]:
         """What was not taken of members that are not read again (pictures, side files): it stays as it was told."""
@@ -472,28 +488,6 @@ class _Run:
             for row in rows
             if not row["place"].startswith(again)
         ]
-
-
-def read_again(home: Home, ledger: Ledger, vault: Vault, paths: Iterable[str]) -> Iterator[str]:
-    """Read files anew out of the vault, what is known of them too; records that are gone are put back. Needs the write lock.
-
-    Yields each path when it is done. Their pieces must all be there (`Vault.lacks`).
-    """
-    run = _Run(home, ledger, vault, None)
-    run.anew = True
-    known = ledger.known_files()
-    for path in paths:
-        run.from_vault(path, known[path], vault)
-        yield path
-
-
-def read_from_disk(home: Home, ledger: Ledger, vault: Vault, found: Iterable[Seen]) -> Iterator[str]:
-    """The same from the files themselves, for those whose bytes in the vault are lost."""
-    run = _Run(home, ledger, vault, None)
-    run.anew = True
-    for seen in found:
-        run.from_disk(seen)
-        yield seen.path
 
 
 def _outcome(file: File, more: Sequence[Skip] = ()) -> Outcome:

@@ -21,6 +21,9 @@ from palace_pipeline.store.vault import Vault
 from palace_pipeline.transcripts.day import day_of
 from palace_pipeline.transcripts.merge import family, merge, superseded
 
+FUTURE_DATES = "future_dates"
+"""In the ledger's `meta`: the last day on which dates were seen that had not come yet (`ingest.clock`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -100,6 +103,8 @@ def note(
             conversation.forked_from,
         ),
     )
+    if hint.reason == "in the future":
+        ledger.set_meta(FUTURE_DATES, where.today.isoformat())
     if vault is not None:
         vault.note_place(
             record,

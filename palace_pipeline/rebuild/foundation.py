@@ -15,7 +15,7 @@ import polars as pl
 
 from palace_pipeline.exports import names
 from palace_pipeline.exports.scan import Seen, is_unchanged, scan
-from palace_pipeline.ingest.run import read_again, read_from_disk
+from palace_pipeline.ingest.again import read_again, read_from_disk
 from palace_pipeline.ingest.sightings import Where, note, settle, settle_noted
 from palace_pipeline.model import CONVERSATIONS, MESSAGES, from_record, to_record
 from palace_pipeline.rebuild.derived import TO_DRAWERS, build, note_left

@@ -255,11 +255,12 @@ class Ledger:
     """`ledger.sqlite` of a home (or `:memory:` for a dry run without one)."""
 
     def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.db = _to_read_only(path) if path is not None and _is_locked_away(path) else _to_write(path)
+        locked_away = path is not None and _is_locked_away(path)
+        self.path = None if locked_away else path
+        self.db = _to_read_only(path) if path is not None and locked_away else _to_write(path)
         self.db.row_factory = sqlite3.Row
         try:
-            if self._refuse_newer(str(path)) == SCHEMA_VERSION and path is not None and _is_locked_away(path):
+            if self._refuse_newer(str(path)) == SCHEMA_VERSION and locked_away:
                 return
             self.db.execute("PRAGMA journal_mode=WAL")
             self.db.execute("PRAGMA synchronous=NORMAL")
