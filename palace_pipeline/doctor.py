@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sqlite3
@@ -157,7 +158,10 @@ def _indexes(home: Home) -> Iterator[Finding]:
     try:
         reader = open_reader(home.path / "lexical")
     except StaleIndexError as error:
-        yield Finding("wrong", str(error), "palace rebuild")
+        if os.access(home.path / "lexical", os.W_OK):
+            yield Finding("wrong", str(error), "palace rebuild")
+        else:
+            yield Finding("note", "the lexical index is read-only here: search goes by meaning alone")
         return
     lexical = reader.count() if reader is not None else 0
     if lexical != published:
