@@ -64,7 +64,8 @@ def look_at_days(home: Home, ledger: Ledger, span: Range, recipes: Recipes, *, i
     out.conversations = sum(not gone(row) for row in rows)
     out.withheld = sum(key_of(row) in held or (row["status"] == "withheld" and not gone(row)) for row in rows)
     for month, of_month in split_by_month(rows):
-        part_of_span = Range(date.fromisoformat(of_month[0]["day"]), date.fromisoformat(of_month[-1]["day"]))
+        days = [row["day"] for row in of_month]
+        part_of_span = Range(date.fromisoformat(min(days)), date.fromisoformat(max(days)))
         tables = _tables(home, part_of_span)
         ids = _index_ids(home, part_of_span) if indexes else {}
         for part in batches(of_month):

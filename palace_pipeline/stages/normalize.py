@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from datetime import date
 from sqlite3 import Row
 
@@ -57,7 +58,12 @@ def normalize(job: Job) -> Counts:
 
 def raw_identity(day: str, dated: bool, source_sha256: str, conversation: Conversation) -> str:
     """Identity of a transcript in `lake/raw`: what the ledger notes, and what a look at the lake makes of its rows."""
-    return short_hash(day, str(int(dated)), source_sha256, to_record(conversation).decode())
+    kept = Conversation(**{name: getattr(conversation, name) for name in _KEPT})
+    return short_hash(day, str(int(dated)), source_sha256, to_record(kept).decode())
+
+
+_KEPT = ["messages", *(field.name for field in fields(Conversation) if field.name in CONVERSATIONS)]
+"""What the lake keeps of a conversation; the rest (how its messages were put in order) has had its effect by then."""
 
 
 def _set_damage_aside(job: Job, ledger: Ledger) -> None:
