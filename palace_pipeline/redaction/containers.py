@@ -101,7 +101,7 @@ _AUTHORITY = re.compile(rb"[^/\s?#]*(?:/[^@\s/]{0,64}(?=@))?")
 _USER_ONLY = re.compile(rb"://([A-Za-z0-9_\-.~%]{20,512})@")
 _SECRET_PARAM = re.compile(
     rb"[?&;](sig|signature|x-amz-signature|x-goog-signature|x-amz-credential|x-amz-security-token|code|token|"
-    rb"ticket|auth|key|hash|sign|st|secret|jwt|assertion|sid|sessionid|policy|hmac|hdnea|password|pwd|pass)="
+    rb"ticket|auth|key|appid|hash|sign|st|secret|jwt|assertion|sid|sessionid|policy|hmac|hdnea|password|pwd|pass)="
     rb"([A-Za-z0-9%_\-.~+/=]{12,4096})",
     re.I,
 )
@@ -143,6 +143,8 @@ def url_parameters(data: bytes, at: int, end: int) -> Iterator[Held]:
     for param in _SECRET_PARAM.finditer(data, at, end):
         value = param[2].decode()
         plain = re.sub(r"%[0-9A-Fa-f]{2}", "", value)
+        if param[1].lower() == b"appid" and not (len(value) == 32 and is_hex(value)):
+            continue  # the number of an app is public
         if looks_random(plain, 16) and not is_placeholder(value):
             yield Held(param.start(2), param.end(2), "url-signature", "url-parameter")
 
@@ -387,7 +389,7 @@ def header_secrets(data: bytes, at: int, word: bytes) -> Iterator[Held]:
     """Credentials of a request header whose scheme or name (`word`, lower case) stands at `at`."""
     if word == b"basic":
         found = _BASIC.match(data, at)
-        if found and _pair_in_base64(found[1]):
+        if found and not found[1].isalpha() and _pair_in_base64(found[1]):
             yield Held(found.start(1), found.end(1), "basic-auth", "basic-header")
     elif word == b"cookie":
         found = _COOKIE.match(data, at)

@@ -97,6 +97,7 @@ _NO_CHOICE = WORDS["no_choice"] | WORDS["code"]
 _NOT_BEFORE = WORDS["not_before"]
 _NOT_BEFORE_PASSWORD = WORDS["not_before_password"]
 _RESOURCE = re.compile(rb"arn:[\w\-]+:[^\s\"']{0,80}:\Z")
+_CALLED = re.compile(rb"[ \t]{1,8}\(")
 _SEALED = re.compile("Ag[A-D][A-Za-z0-9+/]{100}")
 
 
@@ -302,7 +303,7 @@ def _value(
     if sign == b">" and data[left - 1 : left] == b"<" and data[end : end + 2] != b"</":
         return None
     value = data[start:end].decode("ascii", "replace")
-    if _SEALED.match(value):
+    if _SEALED.match(value) or value == name or (not quoted and _CALLED.match(data, end)):
         return None
     if not value or (sign == b"==" and not quoted) or (not quoted and value[0] in "[{"):
         return None
@@ -390,6 +391,8 @@ def _spaced_ok(data: bytes, left: int, name: str, value: str, strength: Strength
     """A name, a blank and a value: only after `--`, in quotes, in a .netrc line, or when the value is random."""
     if strength == "weak":
         return not is_hex(value) and looks_random(value, 24)
+    if len(value) == 40 and is_hex(value) and value.isupper():
+        return False  # the fingerprint of a key
     if data[max(0, left - 2) : left] == b"--" or name.startswith("-"):
         return True
     if _COMMAND_BEFORE.search(data, max(0, left - 48), left) or data[left + len(name) : left + len(name) + 1] == b"\t":

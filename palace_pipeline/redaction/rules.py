@@ -80,6 +80,8 @@ def starts_here(data: bytes, start: int, bare: bool) -> bool:
     if not start:
         return True
     before = data[start - 1]
+    if before == 61 and data[start - 7 : start] == b"sha256=":
+        return False
     if before in ALNUM:
         return data[start - 2 : start] in (b"\\n", b"\\r", b"\\t")
     if bare and before in b"+/" and start > 1:

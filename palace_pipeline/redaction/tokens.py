@@ -50,8 +50,8 @@ SAID = Marks("said", "said_weakly", "said_otherwise")
 """Words that speak of credentials or of other things, in small letters."""
 _TOKEN, _KEY, _OTHER = range(3)
 _SAID_ELSEWHERE = re.compile("|".join(sorted(WORDS["said_elsewhere"])))
-GUESSED = frozenset({"prefixed-token", "compound-token", "said-token"})
-"""Rules of this module: their tokens are known by no fixed shape."""
+GUESSED = frozenset({"prefixed-token", "compound-token", "said-token", "password-said"})
+"""Rules whose finds are known by no fixed shape."""
 _LINE = 96
 """Characters before a token that are looked at for what is said of it; half as many after it."""
 
@@ -190,7 +190,11 @@ def _random_part(text: str) -> bool:
 def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, marked: bool) -> bool:
     size = len(body)
     plain = re.sub(r"[-_+/]", "", body)
-    if word_share(body) > 0.25 or len(plain) < 0.85 * size or (joint == "-" and ("+" in body or "/" in body)):
+    if (
+        (word_share(body) >= 0.25 and not is_hex(body))
+        or len(plain) < 0.85 * size
+        or (joint == "-" and ("+" in body or "/" in body))
+    ):
         return False
     if is_uuid(body):
         return (joint == "_" and (marked or _odd(prefix))) or (marked and prefix.lower().endswith(_NAMES_SECRET))
@@ -319,11 +323,14 @@ def _claimed(data: bytes, start: int, end: int, said: Said) -> Token | None:
         return None
     if word_share(run) > 0.3 or _PATH.match(run):
         return None
+    lines = run.count("_") + run.count("-")
     if is_hex(run):
         strong = False
         if size not in _DIGEST_SIZES or not said.credential(start, end):
             return None
     else:
+        if lines > 1 + size // 12 and not is_uuid(run[-36:]):
+            return None  # words with lines between them
         strong = mixed(run.replace("/", "").replace("+", ""))
         if (not strong and not looks_random(run, 20)) or not said.credential(start, end, weakly=strong):
             return None

@@ -203,6 +203,18 @@ def dense(value: str) -> bool:
     return len(value) >= 32 and len(set(_SIGN.findall(value))) >= 5 and word_share(value) < 0.2 and entropy(value) >= 4
 
 
+_PART = r"(?:[a-z]*\d{0,4}[a-z]?|[A-Z]+\d{0,4}|[a-z]?[A-Z][a-z]+)"
+_SNAKE = re.compile(rf"_*{_PART}(?:_+{_PART}){{1,8}}")
+
+
+def _snake(value: str) -> bool:
+    """Is this a name in code: short parts with lines between them, one of them a word?"""
+    if "_" not in value or _SNAKE.fullmatch(value) is None:
+        return False
+    parts = [part for part in value.split("_") if part]
+    return max(map(len, parts)) <= 12 and any(len(p) >= 3 and p.isalpha() and pair_share(p) >= 0.5 for p in parts)
+
+
 def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
     """Verdict on the value of a `key`, `token` or `secret` name. `strong`: the name can hardly mean anything else."""
     if len(value) < (8 if strong else 16) or is_placeholder(value):
@@ -211,7 +223,7 @@ def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
         return False
     if any(c in value for c in " \t\n"):
         return False
-    if not quoted and is_code(value) and ("(" in value or not looks_random(value, 16)):
+    if not quoted and ((is_code(value) and ("(" in value or not looks_random(value, 16))) or _snake(value)):
         return False
     if _DOTTED.fullmatch(value) and word_share(value) > 0.25:
         return False
@@ -281,7 +293,7 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
 _SIGNS = frozenset("!@#$%^&*?")
 _GENERATED = re.compile(r"[\w+=~-]+")
 _NO_PASSWORD = re.compile(
-    r"[()\[\]{}<>\"'`\\,;|]|://|^\w+=|@\d+\.|@[\w.-]+\.[a-z]{2,}$|^[a-z.]+@[a-z]+\d*$|&\w+=|%[0-9A-F]{2}|^[@$%-]|^[\w-]*[:/].*[/:]|^#\w+$|^[A-Za-z]+#\d+$|"
+    r"\?\w+=|[()\[\]{}<>\"'`\\,;|]|://|^\w+=|@\d+\.|@[\w.-]+\.[a-z]{2,}$|^[a-z.]+@[a-z]+\d*$|&\w+=|%[0-9A-F]{2}|^[@$%-]|^[\w-]*[:/].*[/:]|^#\w+$|^[A-Za-z]+#\d+$|"
     r"^[\d.,%$€+-]+$|^\$?[\d.]+[a-zA-Z]{0,3}[!?]?$|\.\w{2,4}$"
 )
 
