@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 
 from palace_pipeline.model import short_hash
+from palace_pipeline.store.lake import place_of
 from palace_pipeline.store.ledger import Ledger
 
 STAGES = ("normalized", "redacted", "chunks", "drawers", "pages", "vectors", "tables")
@@ -167,8 +168,11 @@ def clear_left_days(ledger: Ledger, span: Range) -> None:
 
 
 def split_by_month(rows: Sequence[sqlite3.Row]) -> list[tuple[str, list[sqlite3.Row]]]:
-    """Conversations grouped by the month file they lie in, in order."""
+    """Conversations grouped by the month that they lie in, in order; inside a month those of one file lie together."""
     out: dict[str, list[sqlite3.Row]] = {}
     for row in rows:
         out.setdefault(row["day"][:7], []).append(row)
-    return sorted(out.items())
+    return [
+        (month, sorted(of_month, key=lambda row: place_of((row["provider"], row["conversation_id"]))))
+        for month, of_month in sorted(out.items())
+    ]

@@ -126,13 +126,13 @@ def schema_check(asset: str, stage: str, tables: Iterable[str]) -> Check:
         lake = part.look.home.lake
         for table in tables:
             bad = False
-            for month in lake.months_of(table, part.span.first, part.span.last):
-                path = lake.path(table, month)
+            months = lake.months_of(table, part.span.first, part.span.last)
+            for month, path in [(name, path) for name in months for path in lake.files(table, name)]:
                 try:
                     wrong = columns_wrong(LAKE[table], pl.read_parquet_schema(path))
                 except (pl.exceptions.PolarsError, OSError) as error:
                     wrong = [f"the file cannot be read ({type(error).__name__})"]
-                found.note(Problem(what, f"lake/{table}/{month}.parquet", mend=_anew(month)) for what in wrong)
+                found.note(Problem(what, f"lake/{table}/{path.name}", mend=_anew(month)) for what in wrong)
                 bad = bad or bool(wrong)
                 found.counts["files"] += 1
             if not bad:

@@ -42,6 +42,7 @@ def mark(home: Home, ledger: Ledger, gaps: Iterable[Gap], damaged: Iterable[Dama
     for table, month in damaged:
         # Noted first: a kill in between leaves a file that is looked at again.
         ledger.write(f"UPDATE conversations SET {_MADE_BY[table]}_in = NULL WHERE day LIKE ?", (f"{month}-%",))
-        home.lake.path(table, month).unlink(missing_ok=True)
+        for path in home.lake.files(table, month):
+            path.unlink(missing_ok=True)
         count += 1
     return count + mark_missing(home, ledger)

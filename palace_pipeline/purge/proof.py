@@ -129,9 +129,10 @@ def prove(
 def _in_lake(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) -> Iterator[str]:
     for table in LAKE:
         for month in home.lake.months(table):
-            frame = pl.read_parquet(home.lake.path(table, month))
-            if any(probes.in_text(text) for text in _texts(frame)):
-                yield f"{table} {month}"
+            # Also a part that does not count any more, or not yet.
+            for path in sorted((home.lake.folder / table).glob(f"{month}.*")):
+                if any(probes.in_text(text) for text in _texts(pl.read_parquet(path))):
+                    yield f"{table} {path.stem}"
             if keys and not home.lake.read(table, [month], keys=keys, columns=["provider"]).is_empty():
                 yield f"{table} {month} (rows)"
 

@@ -7,6 +7,7 @@ partner yet are left out, and a month that cannot be read is named, not fatal. N
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cached_property
@@ -26,7 +27,7 @@ _MESSAGE = [
     *("speaker", "text", "created_at", "local_time"),
 ]
 
-Signature = tuple[tuple[int, int] | None, ...]
+Signature = tuple[tuple[tuple[str, int, int], ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +96,14 @@ class CorpusReader:
         return _Month(signature, placed, vectors)
 
 
-def _stat(lake: Lake, table: str, month: str) -> tuple[int, int] | None:
-    try:
-        status = lake.path(table, month).stat()
-    except FileNotFoundError:
-        return None
-    return status.st_mtime_ns, status.st_ino
+def _stat(lake: Lake, table: str, month: str) -> tuple[tuple[str, int, int], ...]:
+    """The files of a month as they are now."""
+    found: list[tuple[str, int, int]] = []
+    for path in lake.files(table, month):
+        with suppress(FileNotFoundError):
+            status = path.stat()
+            found.append((path.name, status.st_mtime_ns, status.st_ino))
+    return tuple(found)
 
 
 def _joined(months: Iterable[_Month], unread: tuple[str, ...]) -> Corpus:

@@ -175,6 +175,8 @@ class Home:
         # The others hold a file for every page and receipt: they are gone through only after a kill.
         for name in ("vault", "conversations", "lake", "receipts", "quarantine") if tidy else ("vault",):
             remove_leftovers(self.path / name)
+        if tidy:
+            self.lake.drop_shadowed()
 
     def version(self) -> int | None:
         """The version of the home, None if it is not made yet. Raises HomeTooNew if this Palace does not know it."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from palace_pipeline.store.home import Home
 
-LAKE_VERSION = 1
-"""0: without a version (columns of this one may be missing)."""
+LAKE_VERSION = 2
+"""0: without a version (columns of this one may be missing). 2: a month may lie in parts."""
 
 
 def known_versions(home_version: int) -> dict[str, int]:

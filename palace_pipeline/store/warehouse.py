@@ -30,7 +30,7 @@ from palace_pipeline.model import (
 from palace_pipeline.store import stats
 from palace_pipeline.store.clock import to_local, zone_changes
 from palace_pipeline.store.duckfile import copy_file, database, opened, put_in_place, quoted, working_folder
-from palace_pipeline.store.lake import LakeDamaged, month_of
+from palace_pipeline.store.lake import Lake, LakeDamaged, month_of
 from palace_pipeline.store.warehouse_schema import SCHEMA_VERSION, TABLES, definitions
 from palace_pipeline.transcripts.words import words_of
 
@@ -51,6 +51,7 @@ class FileRows(TypedDict):
 
 
 _KEY = list(KEY_SCHEMA)
+_MONTH = re.compile(r"\d{4}-\d{2}")
 _PLACE = ["day", *_KEY]
 _LOAD = Path(__file__).with_name("warehouse_load.sql").read_text(encoding="utf-8")
 _LAKE: dict[str, dict[str, Any]] = {
@@ -269,17 +270,17 @@ def _table_folder(home: Path, table: str) -> Path:
 
 def _months(home: Path) -> list[str]:
     """Months for which any table has a file."""
-    files = [path for table in _LAKE for path in _table_folder(home, table).glob("*.parquet")]
-    return sorted({path.stem for path in files if re.fullmatch(r"\d{4}-\d{2}", path.stem)})
+    lake = Lake(home / "lake")
+    return sorted({month for table in _LAKE for month in lake.months(f"clean/{table}") if _MONTH.fullmatch(month)})
 
 
 def _batches(home: Path, months: Iterable[str]) -> Iterator[list[str]]:
     """Runs of months whose message files together are not large: a statement costs as much as some thousand rows."""
+    lake = Lake(home / "lake")
     batch: list[str] = []
     size = 0
     for month in months:
-        file = _table_folder(home, "messages") / f"{month}.parquet"
-        more = file.stat().st_size if file.exists() else 0
+        more = sum(file.stat().st_size for file in lake.files("clean/messages", month))
         if batch and size + more > _BATCH_BYTES:
             yield batch
             batch, size = [], 0
@@ -303,14 +304,15 @@ def _load(
     A row whose conversation has no head on the same day (a move that is not finished) waits for its own publish: all rows
     of a conversation in the tables have its one day, by which they are found again.
     """
-    heads = _scan(home, "conversations", months)
+    wanted = None if keys is None else list(keys.select(_KEY).iter_rows())
+    heads = _scan(home, "conversations", months, wanted)
     if keys is not None:
         heads = heads.join(keys.lazy(), on=_PLACE, how="semi", maintain_order="left")
     heads = heads.join(pages.lazy(), on=_KEY, how="left", maintain_order="left")
     staged = {"conversations": _stage(heads, "conversations", months, folder)}
     places = pl.read_parquet(staged["conversations"], columns=_PLACE, glob=False)
     for table in ("messages", "findings", "drawers"):
-        rows = _scan(home, table, months)
+        rows = _scan(home, table, months, wanted)
         if keys is not None:
             rows = rows.filter(pl.col("day").is_in(places["day"].unique().to_list()))
         rows = rows.join(places.lazy(), on=_PLACE, how="semi", maintain_order="left")
@@ -322,8 +324,9 @@ def _load(
         connection.execute(statement, files)
 
 
-def _scan(home: Path, table: str, months: Iterable[str]) -> pl.LazyFrame:
-    sources = [path for month in months if (path := _table_folder(home, table) / f"{month}.parquet").exists()]
+def _scan(home: Path, table: str, months: Iterable[str], keys: Collection[Key] | None) -> pl.LazyFrame:
+    lake = Lake(home / "lake")
+    sources = [path for month in months for path in lake.files(f"clean/{table}", month, keys)]
     return pl.scan_parquet(sources, glob=False) if sources else pl.LazyFrame(schema=_LAKE[table])
 
 
@@ -439,8 +442,9 @@ def _as_glob(path: Path | str) -> str:
 def _create_text_views(connection: duckdb.DuckDBPyConnection, home: Path) -> None:
     for view, (table, lake_table, comment, added, schema) in _TEXT_VIEWS.items():
         folder = _table_folder(home.absolute(), lake_table)
-        if any(re.fullmatch(r"\d{4}-\d{2}", path.stem) for path in folder.glob("*.parquet")):
-            source = f"read_parquet({quoted(_as_glob(folder) + '/????-??.parquet')})"
+        if any(_MONTH.fullmatch(path.name.split(".")[0]) for path in folder.glob("*.parquet")):
+            # Not `*`: a file that is being written has another name until it is complete.
+            source = f"read_parquet({quoted(_as_glob(folder) + '/[0-9][0-9][0-9][0-9]-[0-9][0-9]*.parquet')})"
         else:
             names = (*_JOINED_BY[table], *added)
             kinds = {pl.Date: "DATE", pl.Int64: "BIGINT", pl.String: "VARCHAR"}
