@@ -11,7 +11,7 @@ from palace_pipeline.redaction.verdicts import looks_random, word_share
 
 _PIN = re.compile(
     rb"(?:pin|passcode|cv[vc]2?|csc|otp|sms code|verification code|security code|access code)(?![a-z])"
-    rb"[ \t]?(?:code|number|nummer)?(?: for [a-z ]{2,24}?)?[ \t\"'`*]{0,3}(?:is|=|:|ist|lautet|est|es|\x80)?[ \t\"'`*:]{0,3}"
+    rb"[ \t]?(?:code|number|nummer)?(?: for [a-z ]{2,24}?)?[ \t\"'`*]{0,3}(?:is|=>|=|:|ist|lautet|est|es|\x80)?[ \t\"'`*:]{0,3}"
     rb"(\d{3,8})(?![\w.:%/-]|[ \t]?(?:px|ms|pins?\b))",
     re.I,
 )

@@ -221,7 +221,9 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
         lead = name.lower()
         if data[left - 1 : left] == b":" and _RESOURCE.search(data, max(0, left - 100), left):
             continue
-        strength = "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_"), phrase)
+        strength = (
+            "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_").replace(" ", ""), phrase)
+        )
         if lead.endswith("authorization") and strength == "weak":
             strength = "strong"
         if strength is None:
@@ -325,7 +327,7 @@ def _value(
     prose = operator in (_PROSE, _OTHER) or (operator == _SPACE and not quoted)
     digest = name.lower() in ("key", "auth", "session", "salt")
     fine = _judge(value, strength, quoted, prose, digest)
-    if not fine and strength == "password" and operator in (_SIGN, _OTHER):
+    if not fine and strength == "password" and operator in (_SIGN, _OTHER, _PROSE):
         fine = value.isdigit() and 6 <= len(value) <= 12 and not is_placeholder(value) and value not in WEAK_PASSWORDS
         if not fine and sign == b"=" and not quoted and name.isupper():
             fine = bool(_LINE_START.search(data, max(0, left - 8), left)) and _chosen(value)

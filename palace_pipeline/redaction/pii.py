@@ -146,6 +146,8 @@ def issuer(digits: str) -> bool:
         return size in (13, 16, 19)
     if 51 <= head2 <= 55 or 2221 <= head4 <= 2720:
         return size == 16
+    if 2200 <= head4 <= 2204:
+        return 16 <= size <= 19
     if head2 in (34, 37):
         return size == 15
     if head2 in (36, 38, 39) or 300 <= int(digits[:3]) <= 305:

@@ -60,7 +60,7 @@ _KINDS: tuple[tuple[Program, re.Pattern[str], Callable[[str], str]], ...] = (
     ),
 )
 _DUMP_LINE = re.compile(
-    r"^[ \t>]{0,8}(?:0x)?[0-9a-fA-F]{4,8}:?[ \t]{1,4}((?:[0-9a-fA-F]{2}){1,8}"
+    r"^(?:[^\n]{0,40}?[ \t>:=])?(?:0x)?[0-9a-fA-F]{4,8}:?[ \t]{1,4}((?:[0-9a-fA-F]{2}){1,8}"
     r"(?:[ \t]{1,2}(?:[0-9a-fA-F]{2}){1,8}){0,15})(?=[ \t]|$)",
     re.M,
 )

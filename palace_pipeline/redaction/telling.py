@@ -39,7 +39,11 @@ def told(
             yield from codes.codes(data, word, start)
         if word in _PAPERS:
             yield from identity.papers(data, word, start)
-        if word in _SAID and start >= near and (len(word) > 4 or not data[end : end + 1].isalpha()):
+        if (
+            word in _SAID
+            and start >= near
+            and (len(word) > 4 or not word[-1:].isalpha() or not data[end : end + 1].isalpha())
+        ):
             for found in spoken.passwords_near(data, start, near):
                 if word not in _WEAK or _SIGN.search(data, found.start, found.end):
                     yield found

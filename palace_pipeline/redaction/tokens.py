@@ -39,6 +39,7 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 _VERSION = re.compile(r"v\d{1,2}")
 _ULID = re.compile("0[0-9][0-9a-hjkmnp-tv-z]{24}", re.I)
 """An id that begins with its time."""
+_ENDS = re.compile("[.:|~/]")
 _NAMES_SECRET = ("token", "secret", "apikey", "api", "privatekey", "accesskey")
 _VOWEL = re.compile("[aeiou]", re.I)
 _GLUED = re.compile(rb"[A-Z]{3,6}(?P<body>[0-9a-f]{24,100})(?![A-Za-z0-9])")
@@ -213,12 +214,15 @@ def _fits(said: Said, start: int, end: int, prefix: str, joint: str, body: str, 
             return False
         if _odd(prefix) and not (joint == "-" and is_hex(body) and size in (40, 64)):
             return size >= 26 or said.credential(start, end)
-        return (joint == "_" and size >= 32 and len(prefix) <= 8 and not said.file(end)) or said.credential(start, end)
+        least = 32 if is_hex(body) else 26
+        return (joint == "_" and size >= least and len(prefix) <= 8 and not said.file(end)) or said.credential(
+            start, end
+        )
     if not mixed(plain):
         return False
     if marked:
         return size >= 20
-    if size - len(plain) > 1 + size // 16:
+    if body.count("_") + body.count("-") > 1 + size // 16:
         return False  # words with lines between them
     return size >= (22 if joint == "_" else 24) or said.credential(start, end)
 
@@ -240,7 +244,7 @@ def _composite(data: bytes, start: int, end: int, said: Said) -> Token | None:
         _ACCOUNT.fullmatch(front) or any(mixed(part) for part in re.split("[.:|~/]", front) if len(part) >= 16)
     ):
         return None
-    words = _words(front)
+    words = _words(_ENDS.split(front)[0])
     if any(w in _ID_WORDS or w in _PUBLIC_WORDS for w in words) or front.lower().startswith(
         ("http", "file", "h1:", "data:")
     ):

@@ -265,14 +265,22 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
         return False  # an option
     if re.fullmatch(r"[a-z_]+(?:\|[a-z_]+(?::[\w,]+)?)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", value):
         return False  # validation rules, names of variables
+    if _DOTTED.fullmatch(value) and word_share(value) > 0.5:
+        return False
     digit = any(c.isdigit() for c in value)
     symbol = any(not c.isalnum() and c not in "_-. /:," for c in value)
     if " " in value:
         made = _APP_PASSWORD.fullmatch(value) is not None and pair_share(value.replace(" ", "")) < 0.6
         return quoted and ((digit and symbol and size <= 64) or made)
     letters = any(c.isalpha() for c in value)
+    odd = size >= 8 and _ODD_CASE.search(value) is not None and word_share(value) < 0.34
     if prose:
-        return (digit and letters) or (symbol and (digit or letters) and value[-1:] not in "?!") or looks_random(value)
+        return (
+            (digit and letters)
+            or (symbol and (digit or letters) and value[-1:] not in "?!")
+            or looks_random(value)
+            or odd
+        )
     if digit and letters:
         return not _VERSION_OR_DATE.fullmatch(value)
     if digit:
@@ -285,9 +293,7 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     if size < 8 or not letters:
         return False
     humps = len(re.findall(r"[a-z][A-Z]", value))
-    if _ODD_CASE.search(value) and word_share(value) < 0.34:
-        return True
-    return pair_share(value) < 0.45 or looks_random(value, 8) or (humps >= 2 and word_share(value) < 0.5)
+    return odd or pair_share(value) < 0.45 or looks_random(value, 8) or (humps >= 2 and word_share(value) < 0.5)
 
 
 _SIGNS = frozenset("!@#$%^&*?")

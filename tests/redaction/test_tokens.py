@@ -23,6 +23,9 @@ UNKNOWN = {
     "three parts": "cpk_[0-9a-f]{32}\\.[0-9a-f]{32}\\.[A-Za-z0-9]{32}",
     "api id": "KQAPI-" + HEX_ID,
     "groups": "KTN-[A-HJ-NP-Z2-9]{8}-[A-HJ-NP-Z2-9]{8}-[A-HJ-NP-Z2-9]{8}-[A-HJ-NP-Z2-9]{8}",
+    "base32 behind a word": "ucat_[A-HJ-NP-Z2-9]{26}",
+    "three parts, mixed": "pscl\\.[A-Za-z0-9_]{16}\\.[A-Za-z0-9_-]{48}",
+    "base64 rest": "essu_[A-Za-z0-9+/]{76}==",
     "disk recovery": "[0-9]{6}-[0-9]{6}-[0-9]{6}-[0-9]{6}-[0-9]{6}-[0-9]{6}-[0-9]{6}-[0-9]{6}",
 }
 LIKE = {

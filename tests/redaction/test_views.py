@@ -39,6 +39,7 @@ def _seen(text: str) -> str:
         ("https:\\/\\/a", "https://a"),
         ("x=<code>a1</code>", "x=a1"),
         ("\\73 \\65 \\63 ret1", "secret1"),
+        ("\\73 ecret12345678", "secret12345678"),
         ("\\000073\\000065\\000063ret1".replace("63r", "63 r"), "secret1"),
     ],
 )
