@@ -241,7 +241,7 @@ _STAMP = (
 """What a log puts before each line."""
 _LINE_FRONT = rb"[ \t]{0,24}" + _STAMP + rb"(?:[>|+#*\x80] ?|// ?|\d{1,6}[\t:|] ?){0,3}[ \t]{0,24}"
 _WRAP = rb"(?:(?:[ \t]{0,4}[\\=|\x60\x80]?\r?\n|<br ?/?>)" + _LINE_FRONT + rb"|\\{1,3}r?\\{0,3}n|\t)"
-_CUT_LITERAL = Program(_TOKEN + rb"{4}" + _LITERALS + _TOKEN)
+_CUT_LITERAL = Program(_TOKEN + rb"{2}" + _LITERALS + _TOKEN)
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-$]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
 _LINE_START = re.compile(_LINE_FRONT + rb"(?=[A-Za-z0-9+/_=.~\-])")
@@ -260,7 +260,7 @@ _UNBROKEN = re.compile(rb"[A-Za-z0-9+/_=.~:\-$]{10,100}")
 _ESCAPED, _LITERAL, _LIST, _SPELLED = range(4)
 SIGNS = (
     _ESCAPE,
-    _TOKEN + rb"{4}" + _LITERALS + _TOKEN,
+    _TOKEN + rb"{2}" + _LITERALS + _TOKEN,
     rb"(?:join|concat|CONCAT|implode)\(",
     b"|".join(SPELLED_SIGNS),
 )
@@ -305,7 +305,7 @@ def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) ->
     """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token."""
     joints: list[tuple[int, int]] = []
     if _LITERAL in seen:
-        joints += ((spans[0][0] + 4, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data))
+        joints += ((spans[0][0] + 2, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data))
     if _LIST in seen:
         joints += _listed(data)
     literals = set(joints)
