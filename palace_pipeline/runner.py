@@ -50,7 +50,9 @@ def build_days(home: Home, span: Range, batch: str, *, force: bool = False, last
 
 def refresh_stats(home: Home, batch: str) -> None:
     """Run `palace_stats` alone. Raises RunFailed."""
-    _execute(home, "refresh_stats", {}, {"palace/receipt": batch, REASON_TAG: "files or skips have changed, no day has"})
+    _execute(
+        home, "refresh_stats", {}, {"palace/receipt": batch, REASON_TAG: "files or skips have changed, no day has"}
+    )
 
 
 def _execute(

@@ -51,9 +51,7 @@ class News:
         return self.new_conversation or self.new > 0 or self.updated > 0
 
 
-def note(
-    ledger: Ledger, vault: Vault | None, conversation: Conversation, where: Where, *, later: bool = False
-) -> News:
+def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where: Where, *, later: bool = False) -> News:
     """Keep a record and note the sighting; without a vault (dry run) only the ledger learns of it.
 
     `later`: the conversation's day and input are brought in line by `settle_noted`, once for all its sightings.
