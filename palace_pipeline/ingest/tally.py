@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from sqlite3 import Row
 from typing import Any, Literal
 
 from palace_pipeline.ingest.by_format import Drift, drifted
@@ -86,6 +87,37 @@ class _Chat:
     records: set[str] = field(default_factory=set[str])
     new: int = 0
     updated: int = 0
+
+
+class _Untouched:
+    """Conversations that files show which need no reading, counted by the ledger: there may be all that it knows.
+
+    `shown`: the SQL condition of such a conversation `c`.
+    """
+
+    def __init__(self, ledger: Ledger, shown: str) -> None:
+        self._ledger, self._shown = ledger, shown
+        row = ledger.one(
+            "SELECT count(superseded_by), count(*) - count(superseded_by), "
+            f"coalesce(sum(messages) FILTER (WHERE superseded_by IS NULL), 0) FROM conversations c WHERE {shown}"
+        )
+        self.continued, self.conversations, self.messages = tuple(row) if row else (0, 0, 0)
+
+    def shows(self, key: Key) -> bool:
+        where = f"WHERE provider = ? AND conversation_id = ? AND {self._shown}"
+        return self._ledger.one(f"SELECT 1 FROM conversations c {where}", key) is not None
+
+    def leave_out(self, row: Row) -> None:
+        """This one is counted elsewhere."""
+        if row["superseded_by"] is None:
+            self.conversations -= 1
+            self.messages -= row["messages"]
+        else:
+            self.continued -= 1
+
+    def keys(self) -> set[Key]:
+        rows = self._ledger.rows(f"SELECT provider, conversation_id FROM conversations c WHERE {self._shown}")
+        return {(row["provider"], row["conversation_id"]) for row in rows}
 
 
 @dataclass(slots=True)
@@ -177,17 +209,20 @@ class Tally:
         conversations, messages = Counter[str](), Counter[str]()
         days: set[str] = set()
         skips = list(self.skips)
-        untouched = self.untouched_chats(ledger)
+        beside = self._beside(ledger)
         for key, chat in self.chats.items():
             row = ledger.conversation(key)
             if row is None:
                 continue
+            untouched = beside is not None and beside.shows(key)
+            if untouched and beside is not None:
+                beside.leave_out(row)
             if row["superseded_by"]:
                 conversations["skipped"] += 1
                 skips.append(Skip("continued in another session", f"{key[0]}:{key[1]}", True, unit="conversation"))
                 continue
             conversations[chat.outcome] += 1
-            shown = row["messages"] if key in untouched else _messages_shown(ledger, key, chat.records)
+            shown = row["messages"] if untouched else _messages_shown(ledger, key, chat.records)
             # What is new in one file and different in the next one of the same look is new, and counts once.
             updated = min(chat.updated, shown - chat.new)
             messages["new"] += chat.new
@@ -195,18 +230,12 @@ class Tally:
             messages["unchanged"] += shown - chat.new - updated
             if chat.outcome != "unchanged":
                 days.add(row["day"])
-        continued = 0
-        for key, (count, superseded_by) in untouched.items():
-            if key in self.chats:
-                continue
-            if superseded_by:
-                continued += 1
-            else:
-                conversations["unchanged"] += 1
-                messages["unchanged"] += count
-        if continued:
-            conversations["skipped"] += continued
-            skips.append(Skip("continued in another session", "files seen before", True, continued, "conversation"))
+        if beside is not None:
+            conversations["unchanged"] += beside.conversations
+            messages["unchanged"] += beside.messages
+            if continued := beside.continued:
+                conversations["skipped"] += continued
+                skips.append(Skip("continued in another session", "files seen before", True, continued, "conversation"))
         for skip in self.skips:
             if skip.unit == "conversation":
                 conversations["skipped"] += skip.count
@@ -215,10 +244,15 @@ class Tally:
         drift = drifted(ledger, self.looked_at)
         return Ingested(_summed(files), _summed(conversations), _summed(messages), skips, sorted(days), drift)
 
-    def untouched_chats(self, ledger: Ledger) -> dict[Key, tuple[int, str | None]]:
-        """Conversations that untouched files show: key -> messages in all, and the conversation that holds it."""
+    def untouched_chats(self, ledger: Ledger) -> set[Key]:
+        """Conversations that untouched files show."""
+        beside = self._beside(ledger)
+        return beside.keys() if beside is not None else set()
+
+    def _beside(self, ledger: Ledger) -> _Untouched | None:
+        """What untouched files show; None if there are none."""
         if not self.untouched:
-            return {}
+            return None
         known = ledger.one("SELECT count(*) AS n FROM files")
         where = ""
         if known is None or known["n"] != len(self.untouched):
@@ -226,12 +260,11 @@ class Tally:
             ledger.write("DELETE FROM looked_at")
             ledger.write_many("INSERT INTO looked_at VALUES (?)", ((path,) for path in self.untouched))
             where = "AND path IN (SELECT path FROM looked_at)"
-        rows = ledger.rows(
-            "SELECT provider, conversation_id, messages, superseded_by FROM conversations c WHERE EXISTS ("
-            "SELECT 1 FROM element_records r JOIN file_elements f USING (element) "
-            f"WHERE r.provider = c.provider AND r.conversation_id = c.conversation_id {where})"
+        return _Untouched(
+            ledger,
+            "EXISTS (SELECT 1 FROM element_records r JOIN file_elements f USING (element) "
+            f"WHERE r.provider = c.provider AND r.conversation_id = c.conversation_id {where})",
         )
-        return {(row["provider"], row["conversation_id"]): (row["messages"], row["superseded_by"]) for row in rows}
 
 
 def _messages_shown(ledger: Ledger, key: Key, records: set[str]) -> int:

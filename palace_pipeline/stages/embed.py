@@ -181,7 +181,7 @@ def _open(home: Home, ledger: Ledger, model: EmbeddingModel, stack: ExitStack) -
         VectorStore.rebuild(home.path / "chroma", identity, [])
         store = stack.enter_context(VectorStore(home.path / "chroma", identity))
         begin_anew(ledger)
-    if store.count() == 0:
+    if store.is_empty():
         begin_anew(ledger)
     try:
         index = stack.enter_context(LexicalIndex(home.path / "lexical"))

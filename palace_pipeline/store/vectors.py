@@ -152,6 +152,10 @@ class VectorStore:
             raise ValueError("the vector store is not open")
         return self._opened
 
+    def is_empty(self) -> bool:
+        """True if it holds no drawer. Counting them takes the longer the more there are."""
+        return not self._collection.get(limit=1, include=[])["ids"]
+
     def count(self) -> int:
         """How many drawers the collection holds."""
         return self._collection.count()
