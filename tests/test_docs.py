@@ -1,17 +1,21 @@
 """The documentation is true: every `palace` command in it runs, every setting in it is accepted, every link leads somewhere."""
 
+import configparser
 import io
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from palace_pipeline.backup import make_backup
 from palace_pipeline.cli import main
-from palace_pipeline.settings import Settings
+from palace_pipeline.settings import Settings, load_settings
+from palace_pipeline.store.home import Home
 from tests.ingest.exports_for_tests import chat, export
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +32,15 @@ def blocks(language: str) -> list[tuple[str, str]]:
 def commands() -> list[str]:
     """The `palace` commands of all shell blocks, comments cut off."""
     lines = [line.split("  #")[0].strip() for _, body in blocks("sh") for line in body.splitlines()]
+    # What timers and services start, without the time and the place of the program.
+    lines += [line[line.index("palace ", line.index("bin/")) :] for line in started_by_others()]
     return sorted({line for line in lines if line.startswith("palace ") and not line.startswith("palace ui")})
+
+
+def started_by_others() -> list[str]:
+    """Lines of crontabs and of systemd units that start Palace."""
+    lines = [line for name in ("cron", "ini") for _, body in blocks(name) for line in body.splitlines()]
+    return [line for line in lines if "bin/palace " in line]
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +67,16 @@ def test_a_documented_command_runs(
     command: str, archive: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = shlex.split(command)[1:]
-    if given[0] == "--home":
+    elsewhere = given[0] == "--home"
+    if elsewhere:
         given = given[2:]
+    if given[0] in ("backup", "restore"):
+        backups = tmp_path / "backups"
+        backups.mkdir()
+        given = [str(backups) if word.startswith("~") else word for word in given]
+        if given[0] == "restore":
+            make_backup(Home(load_settings(archive / "home")), backups)
+        archive = tmp_path if elsewhere else archive
     own = [str(archive / "home/inbox/a.json") if word.startswith("~") else word for word in given]
     if given[0] == "discover":
         monkeypatch.setenv("HOME", str(archive))  # what lies about on this machine is none of the test's business
@@ -70,6 +90,37 @@ def test_a_documented_command_runs(
         main(["--home", str(archive / "home"), *own])
     sys.stdout.flush()
     assert ended.value.code in (0, None)
+
+
+@pytest.mark.parametrize("body", [body for _, body in blocks("ini")])
+def test_a_documented_unit_can_be_read(body: str, tmp_path: Path) -> None:
+    unit = configparser.ConfigParser(strict=True, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment]
+    unit.read_string(body)
+    kind = "timer" if "Timer" in unit else "service"
+    assert unit["Unit"]["Description"].startswith("Palace")
+    if kind == "service":
+        assert unit["Service"]["ExecStart"].split()[0].endswith("bin/palace")
+    checker = shutil.which("systemd-analyze")
+    if checker is not None:
+        (tmp_path / f"palace-x.{kind}").write_text(body.replace("/opt/palace/.venv/bin/palace", sys.executable))
+        (tmp_path / "palace-x.service").touch()
+        said = subprocess.run(
+            [checker, "verify", "--man=no", tmp_path / f"palace-x.{kind}"], capture_output=True, text=True
+        )
+        assert "Unknown" not in said.stderr, said.stderr
+
+
+def test_what_timers_and_services_start_is_a_command() -> None:
+    started = started_by_others()
+    assert len(started) >= 5
+    for line in started:
+        words = shlex.split(line[line.index("bin/palace ") + 4 :])
+        with pytest.raises(SystemExit) as ended:
+            main([words[1], "--help"])
+        assert ended.value.code in (0, None)
+        times = line.split("/opt")[0].split()
+        assert line.startswith("ExecStart=") or (len(times) == 5 and all(re.fullmatch(r"[0-9*,/-]+", t) for t in times))
 
 
 @pytest.mark.parametrize(("page", "body"), blocks("toml"))
