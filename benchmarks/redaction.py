@@ -29,6 +29,7 @@ from redaction_corpus import Row, Source, caught, lookalikes, rows
 
 from palace_pipeline.redaction import names, pii, telling, views
 from palace_pipeline.redaction.engine import RuleEngine, Work, WorkLimit
+from palace_pipeline.redaction.foreign import foreign_names
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.settings import RedactionSettings
 
@@ -231,7 +232,7 @@ def layers(mix: Sequence[str]) -> Iterator[tuple[str, float]]:
         "all, 50 messages at a time": lambda: [engine.scan(mix[at : at + 50]) for at in range(0, len(mix), 50)],
         "first looks": lambda: engine._looking.seen(flats),  # pyright: ignore[reportPrivateUsage]
         "anchored rules": lambda: [list(engine._anchored(t, d, work, s.anchors)) for t, d, s in every],  # pyright: ignore[reportPrivateUsage]
-        "names": lambda: [list(names.assigned(d, s.stems)) + list(names.foreign(t, d)) for t, d, s in every],
+        "names": lambda: [list(names.assigned(d, s.stems)) + list(foreign_names(t, d)) for t, d, s in every],
         "telling words": lambda: [list(telling.told(t, d, s.words, [])) for t, d, s in every],
         "personal data": lambda: [list(pii.personal(t, d, s.personal)) for t, d, s in every],
         "unknown tokens": lambda: [list(engine._runs(t, d, work, [], s)) for t, d, s in every],  # pyright: ignore[reportPrivateUsage]

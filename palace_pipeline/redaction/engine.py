@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from palace_pipeline.redaction import containers, names, pii, telling, views
+from palace_pipeline.redaction.foreign import foreign_names, foreign_words
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
 from palace_pipeline.redaction.people import Named, Names
@@ -298,9 +299,9 @@ class RuleEngine:
         if seen.stems:
             for found in names.assigned(data, seen.stems):
                 yield _named(text, found)
-        words = names.foreign_words(text)
+        words = foreign_words(text)
         if words:
-            for found in names.foreign(text, data, words):
+            for found in foreign_names(text, data, words):
                 yield _named(text, found)
         if seen.words or words:
             for held in telling.told(text, data, seen.words, words):

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from ahocorasick_rs import AhoCorasick, MatchKind
-
-from palace_pipeline.redaction.scanning import Runs
 from palace_pipeline.redaction.verdicts import (
     WEAK_PASSWORDS,
     dense,
@@ -98,6 +95,7 @@ _NOT_BEFORE = WORDS["not_before"]
 _NOT_BEFORE_PASSWORD = WORDS["not_before_password"]
 _RESOURCE = re.compile(rb"arn:[\w\-]+:[^\s\"']{0,80}:\Z")
 _CALLED = re.compile(rb"[ \t]{1,8}\(")
+_TYPE_NAME = re.compile(r"[A-Z][A-Za-z]*\d{0,6}(?:[A-Z][a-z]+){1,4}(?:\||$)")
 _SEALED = re.compile("Ag[A-D][A-Za-z0-9+/]{100}")
 
 
@@ -221,6 +219,8 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
         lead = name.lower()
         if data[left - 1 : left] == b":" and _RESOURCE.search(data, max(0, left - 100), left):
             continue
+        if lead == "identified" and b"by" not in data[stem_end : found.start(operator)].lower():
+            continue
         strength = (
             "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_").replace(" ", ""), phrase)
         )
@@ -243,7 +243,7 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
 
 
 _CODE_IN = re.compile(
-    r"[,;][A-Za-z_$][\w$]{0,40}[.=(\[]\w|\)[.;,]\w|=>|\|\||&&|\?\?|;(?:let|var|const|return|for|if|case)\b|\w\(\w*[,)]|\w\[\w|[{}]\w*[),;]"
+    r",\.[a-z]|[,;][A-Za-z_$][\w$]{0,40}[.=(\[]\w|\)[.;,]\w|=>|\|\||&&|\?\?|;(?:let|var|const|return|for|if|case)\b|\w\(\w*[,)]|\w\[\w|[{}]\w*[),;]"
 )
 """Minified code and expressions, in what stands behind a name without quotes."""
 
@@ -301,11 +301,12 @@ def _value(
     elif sign == b"=" and data[start - 1] == 61 and _LINE_START.search(data, max(0, left - 8), left):
         end = _line_end(data, start, body.end())
     else:
-        end = _bare_end(data, start, body.end(), left)
+        end = bare_end(data, start, body.end(), left)
     if sign == b">" and data[left - 1 : left] == b"<" and data[end : end + 2] != b"</":
         return None
     value = data[start:end].decode("ascii", "replace")
-    if _SEALED.match(value) or value == name or (not quoted and _CALLED.match(data, end)):
+    coded = not quoted and (_CALLED.match(data, end) or (strength != "password" and _TYPE_NAME.match(value)))
+    if coded or _SEALED.match(value) or value == name:
         return None
     if not value or (sign == b"==" and not quoted) or (not quoted and value[0] in "[{"):
         return None
@@ -364,7 +365,7 @@ def _line_end(data: bytes, start: int, end: int) -> int:
     return cut.start() if cut else end
 
 
-def _bare_end(data: bytes, start: int, end: int, left: int) -> int:
+def bare_end(data: bytes, start: int, end: int, left: int) -> int:
     value = data[start:end]
     if b"&" in value and data[left - 1 : left] in (b"?", b"&", b";"):
         value = value[: value.index(b"&")]
@@ -433,81 +434,3 @@ def _on_next_line(data: bytes, place: int, name: str, strength: Strength) -> Ass
     if not fine or "=" in value.rstrip("=") or is_placeholder(value):
         return None
     return Assigned(found.start(1), found.end(1), strength, name)
-
-
-# --- names in other scripts -------------------------------------------------------------------------------------------
-
-_FOREIGN_GROUPS: tuple[tuple[Strength, str], ...] = (
-    ("password", "foreign_password"), ("strong", "foreign_token"), ("phrase", "foreign_seed"),
-    ("paper", "foreign_paper"),
-)  # fmt: skip
-_FOREIGN: tuple[tuple[str, Strength], ...] = tuple(
-    (word.replace("_", " "), strength) for strength, group in _FOREIGN_GROUPS for word in sorted(WORDS[group])
-)
-_FOREIGN_NAMES = AhoCorasick([word.lower() for word, _ in _FOREIGN], matchkind=MatchKind.LeftmostLongest)
-_GAP = 16
-"""Characters that may stand between a name and its value: a particle, a colon, quotes."""
-_AFTER = re.compile(
-    rf"(?P<gap>(?:[^\x21-\x7e\n]|[:=：(（\[*`\"'“「‘|>\-]|\n(?=[ \t]{{0,4}}[!-~]{{8,512}}(?:\n|\Z))|"
-    rf"(?<![a-z])(?:is|es|est|ist|jetzt|now|api|lautet|actual)(?![a-z])){{0,{_GAP}}}?)"
-    r"(?P<open>[`\"'“「‘(]?)(?P<value>[!-~]{6,512})"
-)
-_ASCII = Runs(bytes(range(33, 127)), 6)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(slots=True, frozen=True)
-class ForeignWord:
-    """A credential name of the word lists at text[start:end]."""
-
-    start: int
-    end: int
-    word: str
-    strength: Strength
-
-
-def foreign_words(text: str) -> list[ForeignWord]:
-    """Names in Chinese, Japanese, Korean, Russian and others, in order."""
-    if text.isascii():
-        return []
-    low = _SURROGATE.sub("\ufffd", text.lower())
-    if len(low) != len(text):  # a letter whose lower case is two: places would not fit
-        low = _SURROGATE.sub("\ufffd", text)
-    return [
-        ForeignWord(start, end, *_FOREIGN[index]) for index, start, end in _FOREIGN_NAMES.find_matches_as_indexes(low)
-    ]
-
-
-def foreign(text: str, data: bytes, words: list[ForeignWord] | None = None) -> Iterator[Assigned]:
-    """Values after the names of `foreign_words` (looked for when not given): the value is a run of ASCII."""
-    words = foreign_words(text) if words is None else words
-    if not words:
-        return
-    runs = _ASCII.spans(data)
-    run = next(runs, None)
-    for place in words:
-        end = place.end
-        while run is not None and run[1] < end + 6:
-            run = next(runs, None)
-        if run is None:
-            return
-        found = _AFTER.match(text, end) if run[0] <= end + _GAP else None
-        if found is None or place.strength == "paper":
-            continue
-        start, value = found.start("value"), found["value"]
-        while value[:1] in "`\"'([:=*|>-":
-            value, start = value[1:], start + 1
-        if not value:
-            continue
-        stop = _bare_end(data, start, start + len(value), start)
-        value = text[start:stop]
-        if place.strength == "password":
-            fine = password_like(value, quoted=False, prose=True) and value.lower() not in WEAK_PASSWORDS
-            fine = fine and (password_shaped(value) or re.match(r"\d[A-Z][a-z]+$|[A-Z][a-z]+\d$", value) is None)
-            fine = fine or (
-                value.isdigit() and 6 <= len(value) <= 12 and re.search("[:=：是はé]", found["gap"]) is not None
-            )
-        else:
-            fine = token_like(value, quoted=False, strong=True)
-        if fine:
-            yield Assigned(start, stop, place.strength, place.word)

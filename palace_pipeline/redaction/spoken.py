@@ -44,6 +44,8 @@ def passwords_near(data: bytes, at: int, done: int) -> Iterator[Held]:
 
 
 def _value(data: bytes, start: int, end: int) -> Held | None:
+    if data[start - 1 : start] == b"/" and data[max(0, start - 13) : start - 1].isalnum():
+        return None  # the middle of base64
     while start < end and data[start] in b"\"'`([*<":
         start += 1
     word = data[start:end].decode()

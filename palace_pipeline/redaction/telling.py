@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from palace_pipeline.redaction import codes, containers, identity, names, spoken
+from palace_pipeline.redaction import codes, containers, identity, spoken
 from palace_pipeline.redaction.containers import Held
+from palace_pipeline.redaction.foreign import ForeignWord
 from palace_pipeline.redaction.words import WORDS
 
 _SAID = frozenset(word.replace("_", " ").encode() for word in WORDS["said_password"])
@@ -22,9 +23,7 @@ _SIGN = re.compile(rb"[!@#$%^&*?]")
 _SEEDS = frozenset(WORDS["foreign_seed"])
 
 
-def told(
-    text: str, data: bytes, places: list[tuple[int, int, int]], foreign: list[names.ForeignWord]
-) -> Iterator[Held]:
+def told(text: str, data: bytes, places: list[tuple[int, int, int]], foreign: list[ForeignWord]) -> Iterator[Held]:
     """Secrets beside telling words of `data` (flat) and beside the names in other scripts.
 
     `places`: (index in `TELLING`, start, end) of each word, in order.

@@ -29,7 +29,7 @@ _KEY_ID = re.compile(
 )
 """The id of a key before its secret: `id:secret`, both in hex."""
 _DIGEST_SIZES = (32, 40, 48, 64)
-_DIGEST_NAME = re.compile(rb"(?:sha\d{1,3}|md5|blake\w{0,3}|h1|digest|integrity|checksum|etag)[=:-]\Z", re.I)
+_DIGEST_NAME = re.compile(rb"(?:sha\d{1,3}|md5|blake\w{0,3}|h1|digest|integrity|checksum|etag)[=:-][+/_-]*\Z", re.I)
 _BASE64_REST = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 _NEXT_PART = re.compile(rb"\.([A-Za-z0-9_\-]{12,512})")
 _SEALED = ("AgA", "AgB", "AgC", "AgD")
@@ -83,7 +83,7 @@ def unknown_token(data: bytes, start: int, end: int, said: Said) -> Token | None
     if not _could_be(run):
         return None
     before = data[start - 1] if start else 32
-    if before in b"=:-" and _DIGEST_NAME.search(data, max(0, start - 10), start):
+    if before in b"=:-_+/" and _DIGEST_NAME.search(data, max(0, start - 13), start):
         return None
     found = _PREFIXED.match(run) if before not in b"/=+." or _after_scheme(data, start) else None
     if found is not None:

@@ -258,14 +258,17 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
         return False
     if _URL.match(value) or _PATH.match(value) or re.fullmatch("0x[0-9a-fA-F]{1,8}", value):
         return False
-    plain = re.fullmatch(r"[A-Za-z]+\d+", value) is not None and value.rstrip("0123456789").lower() not in _EXAMPLES
+    plain = (
+        re.fullmatch(r"[A-Za-z]+(?:\d+|\d{4,}[A-Za-z]+)", value) is not None
+        and re.split(r"\d", value, maxsplit=1)[0].lower() not in _EXAMPLES
+    )
     if not quoted and ((is_code(value) and not plain) or re.match(r"[\w.]+\(.*", value)):
         return False
     if not quoted and re.match(r"--?[a-z]+(?:-[a-z]+)+(?:=|$)", value):
         return False  # an option
     if re.fullmatch(r"[a-z_]+(?:\|[a-z_]+(?::[\w,]+)?)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", value):
         return False  # validation rules, names of variables
-    if _DOTTED.fullmatch(value) and word_share(value) > 0.5:
+    if _DOTTED.fullmatch(value) and word_share(value) >= 0.5:
         return False
     digit = any(c.isdigit() for c in value)
     symbol = any(not c.isalnum() and c not in "_-. /:," for c in value)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from palace_pipeline.redaction.names import STEMS, Assigned, assigned, foreign, strength_of
+from palace_pipeline.redaction.foreign import foreign_names
+from palace_pipeline.redaction.names import STEMS, Assigned, assigned, strength_of
 from palace_pipeline.redaction.scanning import Literals
 from palace_pipeline.redaction.views import flat
 from tests.redaction.samples import BASE62, PASSWORD, token
@@ -118,7 +119,7 @@ def test_code_and_prose_hold_no_secret(text: str) -> None:
 def test_names_in_other_scripts(said: str) -> None:
     value = token(PASSWORD, said)
     text = said.format(v=value)
-    assert [text[f.start : f.end] for f in foreign(text, flat(text))] == [value]
+    assert [text[f.start : f.end] for f in foreign_names(text, flat(text))] == [value]
 
 
 @pytest.mark.parametrize(
@@ -126,4 +127,4 @@ def test_names_in_other_scripts(said: str) -> None:
     ["密码长度至少为12位，必须包含A-Z和0-9", "令牌桶容量100", "密钥管理服务（KMS）的费用", "токен expired today"],
 )
 def test_prose_in_other_scripts(text: str) -> None:
-    assert list(foreign(text, flat(text))) == []
+    assert list(foreign_names(text, flat(text))) == []
