@@ -23,6 +23,8 @@ MAX_VALUE = 16_384
 HEAD = 64
 """Characters by which a value is looked for that is found whole or not at all: an automaton over long ones that repeat
 themselves takes quadratic time to build."""
+_ODD_CASE = re.compile("[a-z][A-Z]{2,}[a-z]")
+"""No word, and no name in code, is written so."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
@@ -53,7 +55,7 @@ def worth_remembering(value: str) -> bool:
         return False
     digit = any(c.isdigit() for c in value)
     letter = any(c.isalpha() for c in value)
-    if not digit and word_share(value) > 0.7:
+    if not digit and word_share(value) > 0.7 and _ODD_CASE.search(value) is None:
         return False
     symbol = any(not c.isalnum() and not c.isspace() for c in value)
     if len(value) < 8:

@@ -305,8 +305,7 @@ def _value(
     if sign == b">" and data[left - 1 : left] == b"<" and data[end : end + 2] != b"</":
         return None
     value = data[start:end].decode("ascii", "replace")
-    coded = not quoted and (_CALLED.match(data, end) or (strength != "password" and _TYPE_NAME.match(value)))
-    if coded or _SEALED.match(value) or value == name:
+    if _SEALED.match(value) or value == name or (not quoted and _coded(data, end, value, strength)):
         return None
     if not value or (sign == b"==" and not quoted) or (not quoted and value[0] in "[{"):
         return None
@@ -343,6 +342,15 @@ def _chosen(value: str) -> bool:
     if _CHOSEN.fullmatch(value) is None or value in WEAK_PASSWORDS or is_placeholder(value):
         return False
     return value not in _NO_CHOICE and strength_of(value) is None
+
+
+def _coded(data: bytes, end: int, value: str, strength: Strength) -> bool:
+    """Is a value without quotes the name of a function that is called, or of a type?"""
+    parts = value.split("_")
+    snake = len(parts) > 2 and value.islower() and max(map(len, parts)) <= 8
+    if len(parts) > 1 and (snake or not looks_random(value, 12)) and _CALLED.match(data, end):
+        return True
+    return strength != "password" and word_share(value) > 0.35 and _TYPE_NAME.match(value) is not None
 
 
 _SETTER = re.compile(

@@ -24,7 +24,7 @@ _PLACEHOLDER_WORDS = WORDS["placeholder"]
 WEAK_PASSWORDS = WORDS["weak_password"]
 _CODE_WORDS = WORDS["code"]
 _EXAMPLES = _CODE_WORDS | _PLACEHOLDER_WORDS | WEAK_PASSWORDS | WORDS["name_password"] | WORDS["name_strong"]
-_MASKED = re.compile(r"([xX0?_#-])\1{3,}|(.)\2{5,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
+_MASKED = re.compile(r"([xX?_#-])\1{3,}|(.)\2{5,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
 _LONG_RUN = re.compile(r"(.)\1{5,}|\.{3}|…|\*{4}|•{3}", re.S)
 _CODE_START = re.compile(
     r"\$[A-Za-z_]\w*(?:$|[/.:\[>-])|\$[{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|"

@@ -75,3 +75,8 @@ def test_long_values_are_looked_for_by_their_beginning_and_found_whole() -> None
     assert _echoes(memory, f"see {value} there") == [value]
     assert _echoes(memory, f"see {value[:-1]} there") == []
     assert _echoes(memory, f"看{'蓝' * 9_000}看") == ["蓝" * 9_000]
+
+
+def test_letters_in_odd_cases_are_worth_remembering() -> None:
+    assert worth_remembering("GyTUL" + "onUcrdTam")
+    assert not worth_remembering("HelloWorldAgain")

@@ -111,3 +111,16 @@ def test_a_word_is_a_password_in_an_env_file(word: str) -> None:
 def test_a_word_that_says_how_a_password_is_given_is_none(value: str) -> None:
     text = f"A=1\nDB_PASSWORD={value}\n"
     assert _left(text) == text
+
+
+@pytest.mark.parametrize("after", ["  (see above)", " (old)", "：，and", ":and", "」また", "|x"])
+def test_a_key_behind_its_name_goes_whatever_follows(after: str) -> None:
+    for seed in range(20):
+        value = token("[A-Za-z0-9]{24,40}", f"{after}/{seed}") + "7"
+        assert value not in _left(f"then api-key={value}{after}")
+
+
+def test_literals_of_two_characters_and_keys_that_end_in_zeros() -> None:
+    tail = token("[A-Z0-9]{7}")
+    text = 'key = "DO00W3Z0" + "1' + tail[:2] + '" + "' + tail[2:] + '0000"'
+    assert tail[2:] not in _left(text)
