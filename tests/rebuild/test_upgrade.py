@@ -209,5 +209,5 @@ def test_a_home_without_settings_or_stores_is_made_with_all_versions(tmp_path: P
     with home.writing():
         pass
     assert home.version() == SCHEMA_VERSION
-    assert (home.lake.folder / "schema_version").read_text() == "1\n"
+    assert (home.lake.folder / "schema_version").read_text() == f"{known_versions(SCHEMA_VERSION)['lake']}\n"
     assert not (home.path / "before-upgrades").exists()
