@@ -457,7 +457,7 @@ class _Reading:
             before = view.source(hit.start, cut)[1]
             if cut not in view.firm and _begins(self.text[cut : cut + 48]):
                 return cut if index else None
-            unsure = guessed or hit.rule == "name-weak"
+            unsure = guessed or hit.layer == "name"
             if cut in view.firm or not (unsure or (hit.kind, before) in known_to or (hit.layer, before) in known_to):
                 continue
             stop = cuts[index + 1] if index + 1 < len(cuts) else hit.end

@@ -330,6 +330,8 @@ def _claimed(data: bytes, start: int, end: int, said: Said) -> Token | None:
     lines = run.count("_") + run.count("-")
     if is_hex(run):
         strong = False
+        if size == 40 and run.isupper():
+            return None  # the fingerprint of a key
         if size not in _DIGEST_SIZES or not said.credential(start, end):
             return None
     else:
