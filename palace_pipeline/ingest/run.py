@@ -122,8 +122,7 @@ class Run:
         self.now = datetime.now(UTC).isoformat(timespec="seconds")
 
     def over(self, found: Sequence[Seen | Missing]) -> Ingested:
-        known = self.ledger.known_files()
-        read = 0
+        known, read = self.ledger.known_files(), 0
         for number, item in enumerate(found):
             path = self.purged.known_as(item.path)
             row = known.get(path)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from palace_pipeline import rebuild
+from palace_pipeline.purge import purge_conversation
 from palace_pipeline.store.home import Home
 from tests.archive_state import state
 from tests.ingest.exports_for_tests import START, chat, export
@@ -83,3 +84,37 @@ def test_a_lost_ledger_is_made_again_from_the_vault(archive: Home, broken: Home)
     assert len(recovered.said) == 1
     assert "made again from the vault" in recovered.said[0]
     assert_same(broken.path, archive.path)
+
+
+def test_what_was_purged_does_not_come_back_with_a_lost_ledger(tmp_path: Path) -> None:
+    """Its raw bytes stay in the vault without --vault; that it was purged is known there, too."""
+    source = export(tmp_path / "a.json", chat("a", "to be kept", "yes"), chat("p", "to be forgotten", "indeed"))
+    home = home_at(tmp_path / "home")
+    take(home, source)
+    with home.writing():
+        purge_conversation(home, [("chatgpt", "p")], vault=False, batch="test")
+    for path in home.path.glob("ledger.sqlite*"):
+        path.unlink()
+    with home.writing():
+        rebuild.from_vault(home, "test")
+    take(home, source)
+    found = state(home.path)
+    assert len(found["pages"]) == 1
+    assert not any("to be forgotten" in text for text in found["pages"].values())
+    assert {row[1] for row in found["tables"]["conversations"] if isinstance(row, tuple)} == {"a"}
+
+
+def test_chats_whose_bytes_and_files_are_lost_are_taken_from_the_lake(tmp_path: Path) -> None:
+    source = export(tmp_path / "gone.json", chat("l", "only here", "and there"), chat("m", "me too", "yes"))
+    home = home_at(tmp_path / "home")
+    take(home, source)
+    expected = state(home.path)
+    source.unlink()
+    (home.path / "vault/vault.sqlite").unlink()
+    with home.writing():
+        recovered, _ = rebuild.from_vault(home, "test")
+    assert recovered.lost == []
+    assert any(str(source) in line for line in recovered.said)
+    found = state(home.path)
+    for store in ("pages", "lake raw/messages", "lake clean/messages", "chroma", "lexical"):
+        assert found[store] == expected[store], store
