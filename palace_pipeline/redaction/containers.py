@@ -276,7 +276,8 @@ WORDS_OF_INTEREST = (
 
 def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held]:
     """Secrets beside a telling word: request headers, command lines, server settings, cluster manifests."""
-    done = manifest = cookie = 0
+    done = manifest = cookie = last = 0
+    several: dict[re.Pattern[bytes], int] = {}
     for word, at in words:
         if word in (b"bearer", b"basic", b"cookie"):
             if (at and data[at - 1 : at].isalnum()) or (word == b"cookie" and at < cookie):
@@ -296,8 +297,15 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
                 manifest = at + MANIFEST
                 yield from _manifest(data, at)
         elif word in _SNMPS or word in _SIGNED or word in _STORES:
-            yield from _several(data, at, word)
-        elif word in _LAST or word in _PAIRS or word in _ECHOED or word == b"jdbc:oracle:":
+            pattern = _SNMP if word in _SNMPS else _STORED if word in _STORES else _RESPONSE
+            if at >= several.get(pattern, 0):  # a stretch is looked at once
+                several[pattern] = _stretch(data, at)
+                yield from _several(data, at, several[pattern], pattern)
+        elif word in _LAST:
+            if at >= last:
+                last = _stretch(data, at)
+                yield from _told(data, at, word)
+        elif word in _PAIRS or word in _ECHOED or word == b"jdbc:oracle:":
             yield from _told(data, at, word)
         elif at >= done:  # a command line: looked at once, up to its end
             done = at + 160
@@ -307,13 +315,16 @@ def spoken_secrets(data: bytes, words: list[tuple[bytes, int]]) -> Iterator[Held
                     yield Held(found.start(1), found.end(1), "password", "password-option")
 
 
-def _several(data: bytes, at: int, word: bytes) -> Iterator[Held]:
-    """The passwords of an SNMP command; the answer in a signed header."""
+def _stretch(data: bytes, at: int) -> int:
+    """Where the line of a command ends, or what is looked at of it."""
     stop = data.find(b"\n", at, at + 600)
-    end = stop if stop >= 0 else min(len(data), at + 600)
-    pattern = _SNMP if word in _SNMPS else _STORED if word in _STORES else _RESPONSE
+    return stop if stop >= 0 else min(len(data), at + 600)
+
+
+def _several(data: bytes, at: int, end: int, pattern: re.Pattern[bytes]) -> Iterator[Held]:
+    """The passwords of an SNMP command, a value to be stored, the answer in a signed header."""
     for found in pattern.finditer(data, at, end):
-        if word in _SIGNED:
+        if pattern is _RESPONSE:
             yield Held(found.start(1), found.end(1), "url-signature", "signed-header")
         elif _option(_ascii(found[1])):
             yield Held(found.start(1), found.end(1), "password", "password-option")

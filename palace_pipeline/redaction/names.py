@@ -174,7 +174,7 @@ _LINE_START = re.compile(rb"(?:^|\n|\\n|[+\-] ?|export[ ]+|ENV[ ]+|set[ ]+|-e[ ]
 _BARE_END = re.compile(
     rb"[\"'\x60<>]|\\{1,4}[nrt\"]|[,;](?=[\w\-]+[=:]|[\"' ]|\Z)|\)(?=[,;.)\s\"]|\Z)|[}\]]+[,;]?\Z|[,;]\Z"
 )
-_ANOTHER = re.compile(rb"[A-Za-z_][A-Za-z_.\-]{2,40}[=:](?=[^=:\s]{1,400}[=:])")
+_ANOTHER = re.compile(rb"[./]?[A-Za-z_][A-Za-z_.\-]{2,40}[=:](?=[^=:\s]{1,400}[=:])")
 """Not a value but the next assignment, which is looked at on its own."""
 _ENV_END = re.compile(rb"[\"'\x60]|\\{1,4}[nrt]|[;,]\Z|&&")
 _CLOSED = re.compile(rb"\)(?![A-Za-z0-9])")
@@ -189,12 +189,26 @@ _BLOCK = re.compile(rb"[ \t]*[|>][+\-]?\d?[ \t]*\r?\n")
 _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|splunk|key|ssws)[ :]+(?=\S)", re.I)
 
 
+_SLASH = 47
+_SHORT = 64
+_LONG_VALUES = 20_000
+
+
+@dataclass(slots=True)
+class _Long:
+    """Characters beyond the first `_SHORT` of values without quotes that may still be looked at: names may stand so thick
+    that each is in the values of hundreds before it."""
+
+    left: int
+
+
 def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
     """Values that stand beside a credential name and look like one, in `flat` text.
 
     `stems`: (start, end) of each of the `STEMS` in it, in order of their starts.
     """
     done = run_end = 0
+    long = _Long(_LONG_VALUES + len(data) // 2)
     for name_start, stem_end in stems:
         if name_start < done:
             continue
@@ -202,6 +216,8 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
             run_end = run.end()
         if run_end - stem_end > _LONGEST_REST:
             continue  # the rest of the name is too long, and its end is looked for once in a run of names
+        if data[name_start] == _SLASH and name_start and data[name_start - 1] not in b" \t\r\n\"'":
+            continue  # no option of a command
         found = _AFTER_STEM.match(data, stem_end)
         if found is None:
             continue
@@ -237,7 +253,7 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
             continue
         place = low if operator == _SPACE else high
         sign = data[low:high].strip()
-        got = _value(data, place, left, name, strength, operator, sign)
+        got = _value(data, place, left, name, strength, operator, sign, long)
         if got is not None:
             yield got
 
@@ -254,7 +270,7 @@ def _alone(line: bytes) -> bool:
 
 
 def _value(
-    data: bytes, place: int, left: int, name: str, strength: Strength, operator: int, sign: bytes
+    data: bytes, place: int, left: int, name: str, strength: Strength, operator: int, sign: bytes, long: _Long
 ) -> Assigned | None:
     kind = _TYPE.match(data, place)
     if kind:
@@ -284,7 +300,9 @@ def _value(
     if body is None and sign == b":" and not quote and _BLOCK.match(data, place):
         return _on_next_line(data, place, name, strength)
     if body is None:
-        body = _BARE.match(data, start)
+        body = _BARE.match(data, start, start + (1024 if long.left > 0 else _SHORT))
+        if body is not None:
+            long.left -= max(0, body.end() - start - _SHORT)
         if body is not None and _ANOTHER.match(data, start):
             return None
     if body is None:

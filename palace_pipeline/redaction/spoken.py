@@ -7,7 +7,7 @@ it is, so it must be one that people choose as passwords: letters, digits and si
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from palace_pipeline.redaction.containers import Held, weak_pair
 from palace_pipeline.redaction.names import strength_of
@@ -81,22 +81,25 @@ _RULE_LINE = re.compile(rb"[\s|:+=\-]*")
 _VALUES = re.compile(rb"\)\s*VALUES\s*", re.I)
 
 
-def columns(text: str, data: bytes, at: int) -> Iterator[Held]:
-    """Values under a heading that names a credential, in a Markdown, CSV or TSV table or an SQL insert."""
+def columns(text: str, data: bytes, at: int) -> Generator[Held, None, int]:
+    """Values under a heading that names a credential, in a Markdown, CSV or TSV table or an SQL insert.
+
+    Returns where the rows end that were looked at (0: this is no table).
+    """
     start = data.rfind(b"\n", max(0, at - 2000), at) + 1
     stop = data.find(b"\n", at, at + 2000)
     if stop < 0:
         stop = len(data)
     line = data[start:stop].rstrip(b"\r")
     if len(line) > 2000:
-        return
+        return 0
     paren = line.rfind(b"(", 0, at - start)
     if paren >= 0 and (found := _VALUES.search(data, at, min(len(data), at + 400))):
         yield from _inserted(data, start + paren + 1, at, found)
-        return
+        return stop
     sign = next((s for s in (b"|", b"\t", b";", b",") if line.count(s) >= (2 if s == b"|" else 1)), b"")
     if not sign:
-        return
+        return 0
     cells = line.split(sign)
     column = line[: at - start].count(sign)
     headings = text[start : start + len(line)].split(sign.decode())
@@ -105,23 +108,24 @@ def columns(text: str, data: bytes, at: int) -> Iterator[Held]:
     if (sign != b"|" and line[:1].isspace() and b", " in line) or not all(
         _HEADING.fullmatch(cell.strip()) for cell in inner
     ):
-        return
+        return 0
     if not all(len(cell.split()) <= 4 for cell in inner):
-        return
+        return 0
     heading = headings[column].strip(" \"'*`\r")
     strength = strength_of(heading.replace(" ", "_")) if heading.isascii() else "password"
     if strength not in ("password", "strong") or len(heading) > 32:
-        return
+        return 0
     place = stop + 1
     for _ in range(MAX_ROWS):
         end = data.find(b"\n", place)
         end = len(data) if end < 0 else end
         row = data[place:end].rstrip(b"\r")
         if place >= len(data) or end - place > 4000 or len(_split(row, sign)) != len(cells):
-            return
+            return place
         if _RULE_LINE.fullmatch(row) is None:
             yield from _cell(place, row, sign, column, strength)
         place = end + 1
+    return place
 
 
 def _cell(place: int, row: bytes, sign: bytes, column: int, strength: str) -> Iterator[Held]:
@@ -150,9 +154,15 @@ def fits(value: str, strength: str) -> bool:
 def _split(row: bytes, sign: bytes) -> list[tuple[int, int]]:
     """The cells of a row; a comma inside double quotes does not part them."""
     out: list[tuple[int, int]] = []
+    if sign == b"|" or b'"' not in row:
+        place = 0
+        for cell in row.split(sign):
+            out.append((place, place + len(cell)))
+            place += len(cell) + 1
+        return out
     low, quoted = 0, False
     for place in range(len(row)):
-        if row[place] == 34 and sign != b"|":
+        if row[place] == 34:
             quoted = not quoted
         elif row[place] == sign[0] and not quoted:
             out.append((low, place))

@@ -29,7 +29,8 @@ def told(text: str, data: bytes, places: list[tuple[int, int, int]], foreign: li
     `places`: (index in `TELLING`, start, end) of each word, in order.
     """
     held: list[tuple[bytes, int]] = []
-    near = tables = 0
+    near = column = 0
+    tables = _Tables()
     for index, start, end in places:
         word = TELLING[index]
         if word in _HELD:
@@ -47,12 +48,13 @@ def told(text: str, data: bytes, places: list[tuple[int, int, int]], foreign: li
                 if word not in _WEAK or _SIGN.search(data, found.start, found.end):
                     yield found
             near = start + spoken.AFTER
-        if (word in _SAID or word in _COLUMNS) and start >= tables and _in_table(data, start, end):
-            yield from spoken.columns(text, data, start)
-            tables = end
+        if (word in _SAID or word in _COLUMNS) and start >= column and tables.wanted(data, start, end):
+            tables.end = yield from spoken.columns(text, data, start)
+            column = end
     if held:
         yield from containers.spoken_secrets(data, held)
     near = 0
+    tables = _Tables()
     for found in foreign:
         if found.word in _SEEDS:
             yield from codes.seed_phrase(data, found.end)
@@ -62,8 +64,29 @@ def told(text: str, data: bytes, places: list[tuple[int, int, int]], foreign: li
             if found.start >= near:
                 yield from spoken.passwords_near(data, found.start, near)
                 near = found.end + spoken.AFTER
-            if _in_table(data, found.start, found.end):
-                yield from spoken.columns(text, data, found.start)
+            if tables.wanted(data, found.start, found.end):
+                tables.end = yield from spoken.columns(text, data, found.start)
+
+
+MAX_COLUMNS = 8
+
+
+class _Tables:
+    """Which words may head a column of a table: not those in the rows that were looked at, nor too many of one line."""
+
+    __slots__ = ("end", "heading", "left")
+
+    def __init__(self) -> None:
+        self.heading = self.end = self.left = 0
+
+    def wanted(self, data: bytes, start: int, end: int) -> bool:
+        if self.heading <= start < self.end or not _in_table(data, start, end):
+            return False
+        if start >= self.heading:
+            line = data.find(b"\n", end, end + 2000)
+            self.heading, self.left = line if line >= 0 else end + 2000, MAX_COLUMNS
+        self.left -= 1
+        return self.left >= 0
 
 
 def _in_table(data: bytes, start: int, end: int) -> bool:
