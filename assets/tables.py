@@ -10,6 +10,7 @@ from assets.running import (
     batch_of,
     by_day,
     conversations_by_day,
+    note_run,
     run_stage,
     seconds_chart,
     shown_counts,
@@ -39,14 +40,13 @@ def palace_tables(context: dg.AssetExecutionContext, palace: PalaceResource) -> 
     """Publish the days' rows."""
     home = palace.open()
     span, counts = run_stage(context, home, publish_tables)
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/table_name": "palace",
-            **by_day(context, conversations_by_day(home, span), "conversations"),
-            **shown_counts(counts),
-        },
-        check_results=checked(context, home, "palace_tables", span),
-    )
+    metadata = {
+        "dagster/table_name": "palace",
+        **by_day(context, conversations_by_day(home, span), "conversations"),
+        **shown_counts(counts),
+    }
+    note_run(context, span, metadata)
+    return dg.MaterializeResult(check_results=checked(context, home, "palace_tables", span))
 
 
 @dg.asset(
