@@ -177,7 +177,8 @@ def numbered(near: str, digits: str) -> bool:
 
 def speaks(text: str) -> bool:
     """Is the name of such a number anywhere in a text?"""
-    return bool(_LOOK.find_matches_as_indexes(_ODD.sub("\ufffd", text.lower())))
+    low = text.lower()
+    return bool(_LOOK.find_matches_as_indexes(low if low.isascii() else _ODD.sub("\ufffd", low)))
 
 
 # --- numbers with letters ---------------------------------------------------------------------------------------------

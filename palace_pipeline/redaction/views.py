@@ -244,12 +244,6 @@ _WRAP = rb"(?:(?:[ \t]{0,4}[\\=|\x60\x80]?\r?\n|<br ?/?>)" + _LINE_FRONT + rb"|\
 _CUT_LITERAL = Program(_TOKEN + rb"{2}" + _LITERALS + _TOKEN)
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-$]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
-_LINE_START = re.compile(_LINE_FRONT + rb"(?=[A-Za-z0-9+/_=.~\-])")
-_LINE_TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=.~:-$"
-_MARKED = bytes(120 if byte in _LINE_TOKEN else 10 if byte == 10 else 32 for byte in range(256))
-"""Characters of tokens become `x`, breaks stay, all others become blanks."""
-_TEN_AT_END = b"x" * 10 + b"\n"
-_OTHER_BREAKS = (b" \n", b"|\n", b"\x60\n", b"\x80\n", b"\\", b"\r", b"\t", b"<br")
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-$]*")
 _TAB_REST = re.compile(rb"[A-Za-z0-9+/_=~\-]{6,512}")
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
@@ -310,7 +304,8 @@ def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) ->
         joints += _listed(data)
     literals = set(joints)
     last = 0
-    for start, end in _line_ends(data):
+    for spans in _CUT_LINE.spans(data):
+        start, end = spans[0][0] + 10, spans[0][1] - 1
         if data[start] == 9 and not _random_after(data, end):
             continue
         # the next line of a block that has been cut before, or a line that ends like the first part of a token
@@ -346,23 +341,6 @@ def _random_after(data: bytes, at: int) -> bool:
     letters = len(run) - len(run.translate(None, _LETTERS))
     odd = letters < len(run) or run[1:] != run[1:].lower()
     return bool(letters) and odd and run.count(b"/") < 2 and word_share(run.decode()) < 0.3
-
-
-def _line_ends(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where a run of at least ten characters of a token ends its line, and where the next line goes on: (start, end)."""
-    if any(sign in data for sign in _OTHER_BREAKS):
-        for spans in _CUT_LINE.spans(data):
-            yield spans[0][0] + 10, spans[0][1] - 1
-        return
-    # Plain breaks, which most texts have alone: a table and a search are faster.
-    marks = data.translate(_MARKED)
-    place = marks.find(_TEN_AT_END)
-    while place >= 0:
-        start = place + 10
-        after = _LINE_START.match(data, start + 1)
-        if after is not None:
-            yield start - (data[start - 1] == 61 and marks[place - 1 : place] == b"x"), after.end()
-        place = marks.find(_TEN_AT_END, start)
 
 
 @lru_cache(65536)
