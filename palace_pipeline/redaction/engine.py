@@ -8,20 +8,21 @@ in its normalised and joined views, and in what is encoded in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from palace_pipeline.redaction import containers, names, pii, telling, views
+from palace_pipeline.redaction import containers, names, pii, telling
 from palace_pipeline.redaction.foreign import foreign_names, foreign_words
 from palace_pipeline.redaction.known import known_values
+from palace_pipeline.redaction.looking import AT, BEGIN, URL, Looking, Seen, batches
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
 from palace_pipeline.redaction.people import Named, Names
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
-from palace_pipeline.redaction.rules import ALNUM, Rule, body_of, in_context, load_rules, match, starts_here
-from palace_pipeline.redaction.scanning import Literals, Program, Runs, Signs
+from palace_pipeline.redaction.rules import ALNUM, body_of, in_context, load_rules, match, starts_here
+from palace_pipeline.redaction.scanning import Program, Runs
 from palace_pipeline.redaction.second import Kingfisher
-from palace_pipeline.redaction.tokens import GUESSED, SAID, Said, unknown_token
+from palace_pipeline.redaction.tokens import GUESSED, Said, unknown_token
 from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
 from palace_pipeline.redaction.view import View
 from palace_pipeline.redaction.views import MAX_DECODED, decoded_base64, flat, views_of
@@ -101,84 +102,6 @@ class Work:
             raise WorkLimit("work budget spent")
 
 
-# --- signs ------------------------------------------------------------------------------------------------------------
-
-_URL, _BEGIN, _AT = b"://", b"-----BEGIN ", b"@"
-
-
-@dataclass(slots=True, frozen=True)
-class _Seen:
-    """What stands in a text: places as (index, start, end) of anchors, telling words and marks, (start, end) of the stems of names;
-    and which signs of personal data and of views there are."""
-
-    anchors: list[tuple[int, int, int]]
-    words: list[tuple[int, int, int]]
-    marks: list[tuple[int, int, int]]
-    stems: list[tuple[int, int]]
-    personal: Collection[int]
-    views: Collection[int]
-
-
-_SIGNS = Signs([*pii.SIGNS, *views.SIGNS])
-_VIEWS = len(pii.SIGNS)
-"""Where the signs of views begin among the signs."""
-_WORDS = Literals([*telling.TELLING, *SAID.keys, *names.STEMS])
-_MARKS, _STEMS = len(telling.TELLING), len(telling.TELLING) + len(SAID.keys)
-"""Where the marks and the stems begin among the words."""
-
-
-class _Looking:
-    """A few passes that tell what there may be in a text: for most messages they end the work."""
-
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        by_text: dict[bytes, list[tuple[Rule, re.Pattern[bytes] | None]]] = {_URL: [], _BEGIN: [], _AT: []}
-        for rule in rules:
-            for anchor in rule.anchors:
-                after = re.compile(anchor.after) if anchor.after else None
-                by_text.setdefault(anchor.text, []).append((rule, after))
-        self.rules = list(by_text.items())
-        self._anchors = Literals(list(by_text))
-
-    def seen(self, texts: Sequence[bytes]) -> list[_Seen]:
-        """What stands in each text. Pass by pass over all of them: the tables of a pass stay in the processor's cache."""
-        anchors = [self._anchors.places(data) for data in texts]
-        words = [_WORDS.places(data.lower()) for data in texts]
-        signs = [_SIGNS.seen(data) for data in texts]
-        return [_seen(*found) for found in zip(anchors, words, signs, strict=True)]
-
-
-BATCH = 500_000
-"""Characters of fields that are looked at together: enough to be quick, and what is seen in them is small."""
-
-
-def _batches(fields: Sequence[str]) -> Iterator[Sequence[str]]:
-    start = size = 0
-    for index, text in enumerate(fields):
-        size += len(text)
-        if size >= BATCH:
-            yield fields[start : index + 1]
-            start, size = index + 1, 0
-    if start < len(fields):
-        yield fields[start:]
-
-
-def _seen(anchors: list[tuple[int, int, int]], found: list[tuple[int, int, int]], signs: Collection[int]) -> _Seen:
-    words: list[tuple[int, int, int]] = []
-    marks: list[tuple[int, int, int]] = []
-    stems: list[tuple[int, int]] = []
-    for place in found:
-        index, start, end = place
-        if index >= _STEMS:
-            stems.append((start, end))
-        elif index >= _MARKS:
-            marks.append((index - _MARKS, start, end))
-        else:
-            words.append(place)
-    stems.sort()
-    personal = [sign for sign in signs if sign < _VIEWS]
-    return _Seen(anchors, words, marks, stems, personal, [sign - _VIEWS for sign in signs if sign >= _VIEWS])
-
-
 # --- the engine -------------------------------------------------------------------------------------------------------
 
 _DIGITS = b"0123456789"
@@ -198,7 +121,7 @@ class RuleEngine:
         asked for and not installed."""
         settings = settings or RedactionSettings()
         self._rules = load_rules()
-        self._looking = _Looking(self._rules)
+        self._looking = Looking(self._rules)
         self._located = tuple(rule for rule in self._rules if rule.locate)
         self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
         self._private = tuple(Program(pattern.encode(), latin=False) for pattern in settings.private_patterns)
@@ -222,7 +145,7 @@ class RuleEngine:
         """Spans of all fields. What one field claims is looked for in all of them."""
         work = Work(sum(map(len, fields)))
         scanned: list[tuple[list[_Reading], list[Hit]]] = []
-        for texts in _batches(fields):
+        for texts in batches(fields):
             flats = [flat(text) for text in texts]
             seen = self._looking.seen(flats)
             scanned += [self._scan_field(*field, work) for field in zip(texts, flats, seen, strict=True)]
@@ -248,7 +171,7 @@ class RuleEngine:
     def _wanted(self, hit: Hit) -> bool:
         return not (hit.value in self._allow or hit.kind in self._off or hit.rule in self._off)
 
-    def _scan_field(self, text: str, data: bytes, seen: _Seen, work: Work) -> tuple[list[_Reading], list[Hit]]:
+    def _scan_field(self, text: str, data: bytes, seen: Seen, work: Work) -> tuple[list[_Reading], list[Hit]]:
         reading = _Reading(text, data, [])
         if len(text) < 4:  # nothing but a name or a pattern of the user's own is so short
             own = [reading.named(found) for found in self._names.find(text)]
@@ -260,7 +183,7 @@ class RuleEngine:
         return readings, hits
 
     def _read(
-        self, reading: _Reading, seen: _Seen, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]
+        self, reading: _Reading, seen: Seen, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]
     ) -> None:
         """Scan one reading of a field and all readings under it; hits are in places of the field itself."""
         readings.append(reading)
@@ -293,7 +216,7 @@ class RuleEngine:
 
     # --- one text, as it stands
 
-    def _plain(self, text: str, data: bytes, work: Work, joints: bool, seen: _Seen) -> Iterator[Hit]:
+    def _plain(self, text: str, data: bytes, work: Work, joints: bool, seen: Seen) -> Iterator[Hit]:
         if seen.anchors:
             yield from self._anchored(text, data, work, seen.anchors)
         if seen.stems:
@@ -318,12 +241,12 @@ class RuleEngine:
         done: dict[str, int] = {}
         for index, start, end in places:
             anchor, rules = self._looking.rules[index]
-            if anchor == _AT:
+            if anchor == AT:
                 found = pii.email_at(data, start, text)
                 if found is not None:
                     yield _personal(text, found)
                 continue
-            if anchor == _URL:
+            if anchor == URL:
                 work.spend(100)
                 if start >= done.get("://", 0):
                     url_end = done["://"] = containers.url_end(data, start)
@@ -334,7 +257,7 @@ class RuleEngine:
                 for held in containers.url_credentials(data, start):
                     yield _held(text, held)
                 continue
-            if anchor == _BEGIN:
+            if anchor == BEGIN:
                 held = containers.private_keys(data, start) if start >= done.get("pem", 0) else None
                 if held is not None:
                     done["pem"] = held.end
@@ -359,7 +282,7 @@ class RuleEngine:
                     if size > 256:
                         done[rule.id] = start + size
 
-    def _runs(self, text: str, data: bytes, work: Work, own: list[Hit], seen: _Seen) -> Iterator[tuple[int, int, str]]:
+    def _runs(self, text: str, data: bytes, work: Work, own: list[Hit], seen: Seen) -> Iterator[tuple[int, int, str]]:
         """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
         known = {hit.start: hit.end for hit in own}
         said: Said | None = None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from palace_pipeline.model import Conversation, Message
-from palace_pipeline.redaction import engine, forgotten, memory, names, pii, scanning, views
+from palace_pipeline.redaction import engine, forgotten, looking, memory, names, pii, scanning, views
 from palace_pipeline.redaction import funnel as funnels
 from palace_pipeline.redaction.engine import RuleEngine, Span, WorkLimit
 from palace_pipeline.redaction.funnel import MAX_FIELD, Funnel
@@ -43,7 +43,7 @@ FIELDS = {
 VALUES = [SECRET, BARE, token(PASSWORD, "faults"), token(BASE62, "f"), "Blue Heron 7", "ann.lee@mail-host.de"]
 
 LAYERS: dict[str, list[tuple[object, str]]] = {
-    "signs": [(engine._Looking, "seen"), (engine, "_seen"), (scanning.Literals, "places"), (scanning.Signs, "seen")],  # pyright: ignore[reportPrivateUsage]
+    "signs": [(looking.Looking, "seen"), (looking, "_seen"), (scanning.Literals, "places"), (scanning.Signs, "seen")],
     "anchors": [(RuleEngine, "_anchored"), (engine, "match")],
     "runs": [(RuleEngine, "_runs"), (engine, "unknown_token")],
     "names": [(names, "assigned"), (names, "foreign")],
