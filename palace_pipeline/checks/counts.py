@@ -76,17 +76,11 @@ def counted(part: Part) -> pl.DataFrame:
     filed = chunks.filter(pl.col("kind").is_in(FILED_KINDS))
     drawers = part.rows("clean/drawers", (*_KEY, "day", "drawer_id"))
     vectors = part.rows("clean/vectors", (*_KEY, "day", "drawer_id", "text_hash"))
-    published = pl.DataFrame(
-        [
-            tuple(row)
-            for row in part.ledger(
-                "SELECT c.provider, c.conversation_id, p.drawer_id FROM conversations c CROSS JOIN published p "
-                "ON p.provider = c.provider AND p.conversation_id = c.conversation_id "
-                "WHERE c.day BETWEEN :first AND :last AND p.hash IS NOT NULL"
-            )
-        ],
-        schema={**KEY_SCHEMA, "drawer_id": pl.String},
-        orient="row",
+    published = part.ledger_frame(
+        "SELECT c.provider, c.conversation_id, p.drawer_id FROM conversations c CROSS JOIN published p "
+        "ON p.provider = c.provider AND p.conversation_id = c.conversation_id "
+        "WHERE c.day BETWEEN :first AND :last AND p.hash IS NOT NULL",
+        {**KEY_SCHEMA, "drawer_id": pl.String},
     )
     counts += [
         _grouped(chunks, "clean/chunks"),

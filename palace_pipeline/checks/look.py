@@ -5,7 +5,7 @@ The days are looked at in parts of bounded size, a part whole days: what belongs
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date, timedelta
 from sqlite3 import Row
@@ -134,6 +134,10 @@ class Part:
         """Rows of a statement with the days as `:first` and `:last`."""
         span = {"first": self.span.first.isoformat(), "last": self.span.last.isoformat()}
         return self.look.ledger.rows(sql, span)  # pyright: ignore[reportArgumentType] - named parameters
+
+    def ledger_frame(self, sql: str, schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
+        """The same as a frame; the schema names the statement's columns in their order."""
+        return pl.DataFrame([tuple(row) for row in self.ledger(sql)], schema=schema, orient="row")
 
     def keys(self, frame: pl.DataFrame) -> Generator[tuple[Key, date]]:
         """Conversation and day of each row of a frame."""

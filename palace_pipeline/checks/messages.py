@@ -219,17 +219,11 @@ def look_at_quality(part: Part, found: Found) -> None:
     """Bands of the visible messages, by the format that they were read by."""
     columns = (*PLACE, "role", "kind", "branch_active", "hidden_reason", "text", "attachment")
     said = part.rows("raw/messages", columns).filter(VISIBLE)
-    formats = pl.DataFrame(
-        [
-            tuple(row)
-            for row in part.ledger(
-                "SELECT c.provider, c.conversation_id, min(e.format) AS format FROM conversations c "
-                "CROSS JOIN element_records r ON r.provider = c.provider AND r.conversation_id = c.conversation_id "
-                "CROSS JOIN elements e ON e.element = r.element WHERE c.day BETWEEN :first AND :last GROUP BY 1, 2"
-            )
-        ],
-        schema={**KEY_SCHEMA, "format": pl.String},
-        orient="row",
+    formats = part.ledger_frame(
+        "SELECT c.provider, c.conversation_id, min(e.format) AS format FROM conversations c "
+        "CROSS JOIN element_records r ON r.provider = c.provider AND r.conversation_id = c.conversation_id "
+        "CROSS JOIN elements e ON e.element = r.element WHERE c.day BETWEEN :first AND :last GROUP BY 1, 2",
+        {**KEY_SCHEMA, "format": pl.String},
     )
     counted = (
         said.with_columns(band=band())
