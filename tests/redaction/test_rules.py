@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from palace_pipeline.redaction.engine import Rule, RuleEngine, load_rules
+from palace_pipeline.redaction.engine import RuleEngine
+from palace_pipeline.redaction.rules import Rule, load_rules
 from palace_pipeline.redaction.shapes import draw, parse
 
 ENGINE = RuleEngine()
