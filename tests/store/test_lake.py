@@ -125,7 +125,9 @@ def test_parts_hold_what_one_file_would(tmp_path_factory: pytest.TempPathFactory
     assert lake.months("clean/chunks") in ([], ["2024-05"])
     for path in lake.files("clean/chunks", "2024-05"):
         frame = pl.read_parquet(path)
-        assert frame.estimated_size() <= size or frame["conversation_id"].n_unique() == 1
+        # The estimate of a frame that was read counts buffers that the frame of its making did not have.
+        spare = 16 * frame.width + frame.height
+        assert frame.estimated_size() <= size + spare or frame["conversation_id"].n_unique() == 1
         order = frame.select("day", "provider", "conversation_id", "chunk_index").rows()
         assert order == sorted(order)
 
