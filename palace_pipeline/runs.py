@@ -1,14 +1,18 @@
 """Runs whose process was killed: found by their mark (`store.alive`) and noted as failed, whoever looks first.
 
 The sensors look at every tick, `palace ingest` and `palace backfill` before they work, `palace ui` before it starts.
+That one also sees to sensors whose last tick lies in the future, since somebody has set the clock back: Dagster would wait
+until then.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 import dagster as dg
+from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 
 from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.store.alive import Life, forget, life_of
@@ -38,7 +42,8 @@ def end_dead_runs(
         life = life_of(home.alive, run.run_id)
         # The mark is made when the step's process opens its resources, a moment after the run counts as started.
         since = record.start_time or record.create_timestamp.timestamp()
-        if life is Life.ALIVE or (life is Life.UNMARKED and now - since < start_seconds):
+        # `abs`: one that lies ahead is from before the clock was set back.
+        if life is Life.ALIVE or (life is Life.UNMARKED and abs(now - since) < start_seconds):
             continue
         _end(instance, home, run)
         ended.append(run.run_id)
@@ -62,13 +67,31 @@ def _end(instance: dg.DagsterInstance, home: Home, run: dg.DagsterRun) -> None:
     forget(home.alive, run.run_id)
 
 
-def main() -> None:
-    """What `palace ui` does before it starts, in a process of its own: the one that stays is to be a small one."""
+def forget_ticks_ahead(instance: dg.DagsterInstance, now: float | None = None) -> list[str]:
+    """Let sensors look again whose last tick lies in the future; returns their names. What they remember stays."""
+    now = time.time() if now is None else now
+    found: list[str] = []
+    for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
+        data = state.instigator_data
+        if not isinstance(data, SensorInstigatorData):
+            continue
+        if max(data.last_tick_timestamp or 0.0, data.last_tick_start_timestamp or 0.0) > now:
+            fresh = data._replace(last_tick_timestamp=None, last_tick_start_timestamp=None)
+            instance.update_instigator_state(state.with_data(fresh))
+            found.append(state.instigator_name)
+    return found
+
+
+def main(*, starting: bool = True) -> None:
+    """What `palace ui` does before it starts its daemon (`starting`: anything at all), in a process of its own: the one that
+    stays is to be a small one."""
     home = Home(load_settings())
     os.environ.update(environment(home.settings))
     with dg.DagsterInstance.from_config(str(home.dagster)) as instance:
-        end_dead_runs(instance, home, start_seconds=0)
+        forget_ticks_ahead(instance)
+        if starting:
+            end_dead_runs(instance, home, start_seconds=0)
 
 
 if __name__ == "__main__":
-    main()
+    main(starting="--clock" not in sys.argv)

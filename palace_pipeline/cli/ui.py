@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -30,7 +30,12 @@ STOP_SECONDS = 20.0
 """A run that is stopped has so long to put its last files down; after that it is killed, which loses nothing either."""
 READY_SECONDS = 120.0
 LOOK_SECONDS = 0.5
+SET_BACK_SECONDS = 20.0
+"""A clock that was set back by more than this; the daemon would wait until it is as late again as it was before."""
 SOCKET, LOCATION = "code", "palace_pipeline"
+
+
+_RUNS = (sys.executable, "-m", "palace_pipeline.runs")
 
 
 class Stopped(Exception):
@@ -51,7 +56,7 @@ def run_ui(port: int) -> int:
                 check_port(port)
                 say(f"Starting Dagster on {url} for {home.path} …")
                 variables = {**os.environ, **environment(home.settings)}
-                subprocess.run([sys.executable, "-m", "palace_pipeline.runs"], env=variables, check=False)
+                subprocess.run([*_RUNS], env=variables, check=False)
                 return serve(commands(Path(folder), port), home.dagster, variables, url, lock, Path(folder) / SOCKET)
     except Stopped:
         return 0
@@ -154,17 +159,28 @@ def serve(
     """
     children: dict[str, subprocess.Popen[bytes]] = {}
     reading, writing = os.pipe()  # the writing end is ours alone: it closes when we end, and the services see it
+
+    def start(name: str) -> None:
+        children[name] = subprocess.Popen(
+            [sys.executable, service.__file__, str(reading), *services[name]],
+            cwd=folder,
+            env=dict(env),
+            pass_fds=(reading, lock),
+            start_new_session=True,
+        )
+
+    def start_daemon_again() -> None:
+        say("The clock was set back: the daemon is started again, it would wait until the old time has come.")
+        if not stop_all([children["daemon"]]):
+            raise Stopped
+        subprocess.run([*_RUNS, "--clock"], env=dict(env), check=False)
+        start("daemon")
+
     try:
-        for name, command in services.items():
-            children[name] = subprocess.Popen(
-                [sys.executable, service.__file__, str(reading), *command],
-                cwd=folder,
-                env=dict(env),
-                pass_fds=(reading, lock),
-                start_new_session=True,
-            )
+        for name in services:
+            start(name)
             wait_for_socket(code, children[name])
-        return watch(children, url)
+        return watch(children, url, start_daemon_again)
     except Stopped:
         say("Stopping …")
         return 0
@@ -187,10 +203,19 @@ def wait_for_socket(path: Path, child: subprocess.Popen[bytes]) -> None:
                 return
 
 
-def watch(children: Mapping[str, subprocess.Popen[bytes]], url: str) -> int:
+def watch(
+    children: Mapping[str, subprocess.Popen[bytes]],
+    url: str,
+    clock_was_set_back: Callable[[], None],
+    clock: Callable[[], float] = time.time,
+) -> int:
     """Wait until a service ends by itself, which is an error; says when the UI can be opened."""
     started, ready = time.monotonic(), False
+    ahead = clock() - started
     while True:
+        ahead, before = clock() - time.monotonic(), ahead
+        if ahead < before - SET_BACK_SECONDS:
+            clock_was_set_back()
         for name, child in children.items():
             if (code := child.poll()) is not None:
                 say(f"palace ui: the {name} has ended by itself (code {code}); everything is stopped. Start it again.")
@@ -210,8 +235,8 @@ def answers(url: str) -> bool:
         return False
 
 
-def stop_all(children: Collection[subprocess.Popen[bytes]]) -> None:
-    """End the process groups of the services: politely, and after a while (or a second Ctrl-C) for good."""
+def stop_all(children: Collection[subprocess.Popen[bytes]]) -> bool:
+    """End the process groups of the services: politely, and after a while (or a second Ctrl-C: False) for good."""
     until = time.monotonic() + STOP_SECONDS
     try:
         for child in children:
@@ -220,10 +245,12 @@ def stop_all(children: Collection[subprocess.Popen[bytes]]) -> None:
             time.sleep(0.1)
     except Stopped:
         say("Stopping at once.")
+        return False
     finally:
         for child in children:
             send(child, signal.SIGKILL)
             child.wait()
+    return True
 
 
 def send(child: subprocess.Popen[bytes], number: int) -> bool:

@@ -99,10 +99,11 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_leftovers(folder: Path) -> int:
-    """Delete temporary files and folders that a kill left in `folder` and below, under the home's lock; returns how many."""
+def remove_leftovers(folder: Path, *, below: bool = True, prefix: str = TEMPORARY_PREFIX) -> int:
+    """Delete temporary files and folders that a kill left in `folder` (and `below`), under the home's lock; returns how
+    many."""
     count = 0
-    for path in list(folder.rglob(f"{TEMPORARY_PREFIX}*")):
+    for path in list(folder.rglob(f"{prefix}*") if below else folder.glob(f"{prefix}*")):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
             count += 1

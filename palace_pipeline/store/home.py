@@ -177,6 +177,11 @@ class Home:
             remove_leftovers(self.path / name)
         if tidy:
             self.lake.drop_shadowed()
+            remove_leftovers(self.path, below=False)
+            remove_leftovers(self.dagster, below=False)
+            remove_leftovers(self.path / "lexical", below=False, prefix=".tmp")  # Tantivy's own
+            for key in self.path.glob(".key-*"):
+                key.unlink()
 
     def version(self) -> int | None:
         """The version of the home, None if it is not made yet. Raises HomeTooNew if this Palace does not know it."""
