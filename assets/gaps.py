@@ -8,6 +8,7 @@ import orjson
 from pydantic import Field
 
 from assets.running import told
+from palace_pipeline.exports.scan import fingerprint
 from palace_pipeline.gaps import Look, look, mark, window
 from palace_pipeline.resources import PalaceResource
 
@@ -54,14 +55,17 @@ def _without_names(found: Look) -> list[str]:
 
 
 def note_of(found: Look) -> dict[str, object]:
-    """What the ledger keeps of the last look; `files`: those outside the watched folders that are to be read."""
+    """What the ledger keeps of the last look; `files`: those outside the watched folders that are to be read, `work`: in
+    which state."""
+    files = [seen for seen, _ in found.files.untaken if seen.path in found.elsewhere][:FILES_TO_READ]
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "window": [found.window.first.isoformat(), found.window.last.isoformat()],
         "clean": found.clean,
         "missing": len(found.missing),
         "evicted": len(found.files.evicted),
-        "files": [seen.path for seen, _ in found.files.untaken if seen.path in found.elsewhere][:FILES_TO_READ],
+        "files": [seen.path for seen in files],
+        "work": fingerprint(files),
     }
 
 

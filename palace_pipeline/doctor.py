@@ -19,6 +19,7 @@ from typing import Literal
 from palace_pipeline.checks import Result, whole
 from palace_pipeline.checks import examine as check_days
 from palace_pipeline.checks.exports import of_everything
+from palace_pipeline.failing import failing, newest_reason
 from palace_pipeline.ingest.by_format import drifted
 from palace_pipeline.ingest.changed import done_again
 from palace_pipeline.model import LAKE
@@ -54,7 +55,7 @@ def examine(home: Home, days: Range | None = None) -> list[Finding]:
     checks = (_lake, _tables, _unfinished, _kept)
     if not any(finding.level == "wrong" and "the ledger" in finding.what for finding in findings):
         # Without the ledger nobody knows what should be there.
-        checks += (_indexes, _waiting, _withheld, _quarantine, _drift)
+        checks += (_indexes, _waiting, _failing, _withheld, _quarantine, _drift)
         findings += (finding for check in checks for finding in check(home))
         findings += _contents(home, days)
     else:
@@ -238,6 +239,18 @@ def _waiting(home: Home) -> Iterator[Finding]:
         yield Finding("note", f"{len(days)} day(s) have work", "palace ingest")
     for one in again:
         yield Finding("note", one.said, "palace ingest")
+
+
+def _failing(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        found = failing(home, ledger)
+    reason = newest_reason(home) if found else None
+    why = f" (the newest reason: {reason})" if reason is not None else ""
+    for one in found[:_NAMED]:
+        mend = "palace ingest tries at once; a file that cannot be read at all: mend it or move it away"
+        yield Finding("note" if one.again_at is not None else "wrong", f"{one.said}{why}", mend)
+    if len(found) > _NAMED:
+        yield Finding("wrong", f"and {len(found) - _NAMED} more that failed", "palace status --json names them all")
 
 
 def _withheld(home: Home) -> Iterator[Finding]:

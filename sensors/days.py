@@ -9,6 +9,7 @@ import orjson
 
 from assets.jobs import build_days, refresh_stats
 from assets.running import BATCH_TAG, PLANNED_TAG
+from palace_pipeline.failing import Failing, days_name, note_failing
 from palace_pipeline.model import short_hash
 from palace_pipeline.partitions import range_tags
 from palace_pipeline.planner import Range, plan, work_of
@@ -33,12 +34,27 @@ REST = 100
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Ranges to ask for (with the identity of their work and its earlier attempts), and what is left."""
+    """Ranges to ask for (with the identity of their work and its earlier attempts), and all that have failed before."""
 
     ranges: list[tuple[Range, str, int]] = field(default_factory=list[tuple[Range, str, int]])
-    waiting: int = 0
-    given_up: int = 0
-    next_at: float | None = None
+    failing: list[Failing] = field(default_factory=list[Failing])
+
+    @property
+    def waiting(self) -> int:
+        return len(self._later)
+
+    @property
+    def given_up(self) -> int:
+        return sum(one.again_at is None for one in self.failing)
+
+    @property
+    def next_at(self) -> float | None:
+        return min(self._later, default=None)
+
+    @property
+    def _later(self) -> list[float]:
+        asked = {work for _, work, _ in self.ranges}
+        return [one.again_at for one in self.failing if one.again_at is not None and one.work not in asked]
 
     def reason(self, now: float) -> str:
         said: list[str] = []
@@ -46,7 +62,7 @@ class Asked:
             said.append(f"{self.waiting} range(s) failed; the next attempt is in {(self.next_at or now) - now:.0f} s")
         if self.given_up:
             said.append(
-                f"{self.given_up} range(s) failed {MOST_ATTEMPTS} times and are left (palace ingest, palace doctor)"
+                f"{self.given_up} range(s) failed {MOST_ATTEMPTS} times and are left (palace status, palace ingest)"
             )
         return "; ".join(said) or "every day is up to date"
 
@@ -60,19 +76,17 @@ def ranges_to_ask(
     not for ever. The identity of the work changes when a day, a recipe or the source does: that is another range.
     """
     ask: list[tuple[Range, str, int]] = []
-    waiting, given_up, times = 0, 0, list[float]()
+    failing: list[Failing] = []
     for span, identity in work:
         if len(ask) == most:
             break
         before = tried_before(identity)
-        if before.given_up:
-            given_up += 1
-        elif now < before.not_before:
-            waiting += 1
-            times.append(before.not_before)
-        else:
+        again_at = None if before.given_up else max(now, before.not_before)
+        if before.attempts:
+            failing.append(Failing("days", days_name(span), identity, before.attempts, again_at))
+        if again_at == now:
             ask.append((span, identity, before.attempts))
-    return Asked(ask, waiting, given_up, min(times, default=None))
+    return Asked(ask, failing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +157,14 @@ def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) ->
         if not work and exports_waiting(ledger):
             identity = short_hash("refresh", ledger.meta("exports_read") or "")
             before = tried(context.instance, identity)
+            if before.attempts:
+                again_at = None if before.given_up else max(now, before.not_before)
+                asked = Asked(failing=[Failing("statistics", "", identity, before.attempts, again_at)])
             if now >= before.not_before and not before.given_up:
                 tags = {BATCH_TAG: batch, REASON_TAG: "files or skips have changed, no day has"}
                 run_key, tags = asked_for(identity, before.attempts, tags)
                 runs = [dg.RunRequest(job_name=refresh_stats.name, run_key=run_key, tags=tags)]
+    note_failing(home, "days", asked.failing)
     if runs:
         context.update_cursor("")
         return dg.SensorResult(run_requests=runs)

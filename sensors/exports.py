@@ -16,16 +16,17 @@ from palace_pipeline.exports.scan import (
     changes,
     fingerprint,
     has_settled,
+    identity,
     scan_part,
 )
+from palace_pipeline.failing import Failing, note_failing, noted
 from palace_pipeline.ingest.purged import KnownFiles
 from palace_pipeline.ingest.recipes import current_in
-from palace_pipeline.model import short_hash
 from palace_pipeline.reasons import REASON_TAG
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.runs import end_dead_runs
 from palace_pipeline.store.home import Home
-from sensors.retries import MOST_ATTEMPTS, WORK_TAG, asked_for, pause_after, tried, under_way
+from sensors.retries import CODE, MOST_ATTEMPTS, WORK_TAG, asked_for, pause_after, tag_of, tried, under_way
 
 MOST_SUSPECTS = 40
 """Files that are remembered as having failed; it bounds the cursor."""
@@ -42,7 +43,8 @@ class Watch:
 
     `asked`: what was asked for last and not judged yet, `alone`: the one file of it if it was one, `asked_at`: when.
     `failures`: readings in a row that failed. `suspects`: identity of a file -> (failed attempts, not again before).
-    `rest_until`: no look before; `after`: where the last look, cut short, ended (root, folder).
+    `rest_until`: no look before; `after`: where the last look, cut short, ended (root, folder). `code`: that of the
+    attempts; another one may succeed.
     Times are seconds since 1970.
     """
 
@@ -54,6 +56,7 @@ class Watch:
     suspects: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
     rest_until: float = 0.0
     after: tuple[str, str] | None = None
+    code: str = CODE
 
     @classmethod
     def of(cls, cursor: str | None) -> "Watch":
@@ -62,6 +65,8 @@ class Watch:
             found = orjson.loads(cursor or "{}")
             known = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
             watch = cls(**known)
+            if watch.code != CODE:
+                watch = replace(watch, failures=0, not_before=0.0, suspects={}, code=CODE)
             after = watch.after
             suspects = {str(name): (int(n), float(at)) for name, (n, at) in watch.suspects.items()}
             return replace(watch, suspects=suspects, after=(str(after[0]), str(after[1])) if after else None)
@@ -82,11 +87,6 @@ class Request:
     only: list[str] = field(default_factory=list[str])
     leave: list[str] = field(default_factory=list[str])
     files: int = 0
-
-
-def identity(seen: Seen) -> str:
-    """A file in its present state."""
-    return short_hash(seen.path, str(seen.size), str(seen.mtime_ns), length=12)
 
 
 def request_for(
@@ -144,6 +144,19 @@ def _judged(watch: Watch, suspects: dict[str, tuple[int, float]], names: Mapping
     return replace(watch, failures=failures, not_before=now + pause_after(failures))
 
 
+def failing_files(found: Iterable[Seen | Missing], watch: Watch, before: Sequence[Failing]) -> list[Failing]:
+    """The suspects with their names; of one in a folder that this look did not come to, it is known from `before`."""
+    if not watch.suspects:
+        return []
+    names = {one.work: one.name for one in before}
+    names |= {identity(seen): seen.path for seen in found if isinstance(seen, Seen)}
+    return [
+        Failing("file", names[name], name, attempts, again if attempts < MOST_ATTEMPTS else None)
+        for name, (attempts, again) in watch.suspects.items()
+        if name in names
+    ]
+
+
 def _reasons(found: Iterable[Seen | Missing], unsettled: int, watch: Watch, now: float) -> list[str]:
     given_up = sum(attempts >= MOST_ATTEMPTS for attempts, _ in watch.suspects.values())
     waiting = len(watch.suspects) - given_up
@@ -153,7 +166,7 @@ def _reasons(found: Iterable[Seen | Missing], unsettled: int, watch: Watch, now:
     elif waiting:
         said.append(f"{waiting} file(s) failed and are tried again later")
     if given_up:
-        said.append(f"{given_up} file(s) failed {MOST_ATTEMPTS} times and are left until they change (palace gaps)")
+        said.append(f"{given_up} file(s) failed {MOST_ATTEMPTS} times and are left until they change (palace status)")
     said = said or ["nothing new"]
     gone = [item.path for item in found if isinstance(item, Missing)]
     return [*said, f"not there: {', '.join(gone)}"] if gone else said
@@ -194,6 +207,8 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
     rest_until = now + rest if request.work is None and after is None else 0.0
     watch = replace(request.watch, after=after if request.work is None else watch.after, rest_until=rest_until)
     context.update_cursor(watch.cursor())
+    if home.exists:
+        note_failing(home, "files", failing_files(found, watch, noted(home, "files")))
     if request.work is None:
         more = "" if after is None else f"; {len(found)} files looked at, the next tick goes on"
         return dg.SkipReason(request.reason + more)
@@ -206,5 +221,5 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
 
 def _failed(instance: dg.DagsterInstance, work: str) -> bool:
     """Did the last run for this work end badly?"""
-    runs = instance.get_runs(dg.RunsFilter(tags={WORK_TAG: work}), limit=1)
+    runs = instance.get_runs(dg.RunsFilter(tags={WORK_TAG: tag_of(work)}), limit=1)
     return bool(runs) and runs[0].status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)

@@ -6,12 +6,17 @@ is missing; `planned_days` asks for those days, with its own attempts and pauses
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 import dagster as dg
 import orjson
 
 from assets.jobs import look_for_gaps, read_exports
+from palace_pipeline.exports.scan import Seen, identity
+from palace_pipeline.failing import Failing, note_failing
+from palace_pipeline.ingest.chosen import these
 from palace_pipeline.model import short_hash
 from palace_pipeline.reasons import REASON_TAG
 from palace_pipeline.resources import PalaceResource
@@ -65,10 +70,27 @@ def wait_for_look(last: Asked, before: Tried, now: float) -> float:
     return max(at + SOONEST_SECONDS, last.moved + REST_SECONDS, before.not_before) - now
 
 
-def files_waiting(ledger: Ledger) -> tuple[list[str], str]:
-    """Files outside the watched folders that the last look found new or changed, and when it did."""
-    found = orjson.loads(ledger.meta("gaps_found") or "{}")
-    return [str(path) for path in found.get("files", [])], str(found.get("at", ""))
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Files outside the watched folders that the last look found new or changed; `at`: when it did, seconds since 1970.
+
+    `work`: the files in the state of then. The same files in the same state are the same work, however often looks find
+    them: it is not tried for ever.
+    """
+
+    paths: list[str]
+    work: str
+    at: float
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "Outside":
+        found = orjson.loads(ledger.meta("gaps_found") or "{}")
+        paths = [str(path) for path in found.get("files", [])]
+        try:
+            at = datetime.fromisoformat(str(found["at"])).timestamp()
+        except (KeyError, ValueError):
+            at = 0.0
+        return cls(paths, str(found.get("work") or short_hash("files", *paths)), at)
 
 
 @dg.sensor(
@@ -88,10 +110,13 @@ def gaps(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.Sens
     with home.ledger() as ledger:
         row = ledger.one("SELECT max(rowid) AS n FROM stage_log")
         log = int(row["n"] or 0) if row else 0
-        paths, found_at = files_waiting(ledger)
+        outside = Outside.of(ledger)
+        files = [item for item in these(home, ledger, outside.paths) if isinstance(item, Seen)]
     last = Asked.of(context.cursor).looked_at(log, now)
     context.update_cursor(last.cursor())
-    if paths and (run := _reading(context.instance, paths, found_at, now)) is not None:
+    run, failing = _reading(context.instance, outside, files, now)
+    note_failing(home, "outside", failing)
+    if run is not None:
         return dg.SensorResult(run_requests=[run])
     work = short_hash("gaps", str(log), time.strftime("%Y-%m-%d", time.gmtime(now)))
     before = tried(context.instance, work)
@@ -103,11 +128,25 @@ def gaps(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.Sens
     return dg.SensorResult(run_requests=[dg.RunRequest(job_name=look_for_gaps.name, run_key=run_key, tags=tags)])
 
 
-def _reading(instance: dg.DagsterInstance, paths: list[str], found_at: str, now: float) -> dg.RunRequest | None:
-    work = short_hash("files", found_at, *paths)
-    before = tried(instance, work)
-    if before.well or before.given_up or now < before.not_before:
-        return None
-    run_key, tags = asked_for(work, before.attempts, {REASON_TAG: f"{len(paths)} file(s) outside the watched folders"})
-    config = {"ops": {"raw_exports": {"config": {"only": paths, "settled": True}}}}
-    return dg.RunRequest(job_name=read_exports.name, run_key=run_key, tags=tags, run_config=config)
+def _reading(
+    instance: dg.DagsterInstance, outside: Outside, files: Sequence[Seen], now: float
+) -> tuple[dg.RunRequest | None, list[Failing]]:
+    """A run for the files that the last look found, and those (`files`: as they are now) of which it has failed.
+
+    Every second attempt begins at the other end: files are noted one by one, and one that ends the run is to keep none
+    of the others out.
+    """
+    before = tried(instance, outside.work)
+    if not outside.paths or (before.well and before.ended >= outside.at):
+        return None, []
+    failing: list[Failing] = []
+    if before.attempts and not before.well:
+        again_at = None if before.given_up else max(now, before.not_before)
+        failing = [Failing("file", seen.path, identity(seen), before.attempts, again_at) for seen in files]
+    if before.given_up or now < before.not_before:
+        return None, failing
+    config = {"only": outside.paths[::-1] if before.attempts % 2 else outside.paths, "settled": True}
+    tags = {REASON_TAG: f"{len(outside.paths)} file(s) outside the watched folders"}
+    run_key, tags = asked_for(outside.work, before.attempts, tags)
+    run_config = {"ops": {"raw_exports": {"config": config}}}
+    return dg.RunRequest(job_name=read_exports.name, run_key=run_key, tags=tags, run_config=run_config), failing

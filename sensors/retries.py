@@ -6,13 +6,19 @@ from dataclasses import dataclass
 import dagster as dg
 
 from assets.jobs import build_days, look_for_gaps, read_exports, refresh_stats
+from palace_pipeline import __version__
+from palace_pipeline.ingest.recipes import ALL_READERS
+from palace_pipeline.model import short_hash
 
 FIRST_RETRY_SECONDS = 60.0
 LAST_RETRY_SECONDS = 6 * 3600.0
 MOST_ATTEMPTS = 10
-"""After some twenty hours of trying it is left until the file, the day or the code changes."""
+"""After some nine hours of trying it is left until the file, the day or the code changes."""
 WORK_TAG = "palace/work"
 """Identity of what a run was asked for: the same work again is another attempt."""
+
+CODE = short_hash(__version__, ALL_READERS)
+"""The code that tries: what failed under another one is tried as if it never had been."""
 
 IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
@@ -49,7 +55,7 @@ class Tried:
 
 def tried(instance: dg.DagsterInstance, work: str) -> Tried:
     """The attempts that Dagster's run records know; a cursor that was reset does not forget them."""
-    records = instance.get_run_records(dg.RunsFilter(tags={WORK_TAG: work}), limit=MOST_ATTEMPTS)
+    records = instance.get_run_records(dg.RunsFilter(tags={WORK_TAG: tag_of(work)}), limit=MOST_ATTEMPTS)
     ended = max((record.end_time or record.create_timestamp.timestamp() for record in records), default=0.0)
     well = bool(records) and records[0].dagster_run.status is dg.DagsterRunStatus.SUCCESS  # the newest comes first
     return Tried(len(records), ended, well)
@@ -57,7 +63,12 @@ def tried(instance: dg.DagsterInstance, work: str) -> Tried:
 
 def asked_for(work: str, attempts: int, tags: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """(run key, tags) of a run. The key holds the attempt: Dagster ignores a key that it has seen, for ever."""
-    return f"{work}-{attempts + 1}", {**tags, WORK_TAG: work}
+    return f"{tag_of(work)}-{attempts + 1}", {**tags, WORK_TAG: tag_of(work)}
+
+
+def tag_of(work: str) -> str:
+    """The tag of runs for some work: the attempts of other code do not count."""
+    return f"{work}-{CODE}"
 
 
 def under_way(instance: dg.DagsterInstance) -> set[str]:

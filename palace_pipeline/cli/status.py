@@ -7,12 +7,15 @@ from contextlib import closing
 from typing import Any
 
 from palace_pipeline.cli.talk import UsageError, counted, out, out_json
+from palace_pipeline.failing import failing, newest_reason
 from palace_pipeline.ingest.changed import Again, done_again
 from palace_pipeline.planner import stale_days
 from palace_pipeline.settings import load_settings
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
+
+FAILING_SHOWN = 5
 
 _FILES = {
     "done": "taken",
@@ -63,15 +66,27 @@ def run_status(*, as_json: bool) -> int:
     with home.ledger() as ledger:
         recipes = recipes_of(home)
         again = done_again(ledger, recipes, home.settings)
+        failed = failing(home, ledger)
         value = _counts(home, ledger) | {
             "days_with_work": len(stale_days(ledger, recipes)),
             "again": {one.what: one.as_json() for one in again},
+            "failing": [one.as_json() for one in failed],
         }
     if as_json:
         out_json(value)
     else:
         _show(home, value, again)
+        _show_failing(home, [one.said for one in failed])
     return 0
+
+
+def _show_failing(home: Home, failed: Sequence[str]) -> None:
+    for said in failed[:FAILING_SHOWN]:
+        out(said)
+    if len(failed) > FAILING_SHOWN:
+        out(f"and {len(failed) - FAILING_SHOWN} more that failed; see: palace doctor")
+    if failed and (reason := newest_reason(home)) is not None:
+        out(f"the newest reason: {reason}")
 
 
 def _counts(home: Home, ledger: Ledger) -> dict[str, Any]:

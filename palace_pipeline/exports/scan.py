@@ -261,6 +261,11 @@ def changes(
     return out
 
 
+def identity(seen: Seen) -> str:
+    """A file in its present state."""
+    return short_hash(seen.path, str(seen.size), str(seen.mtime_ns), length=12)
+
+
 def fingerprint(files: Iterable[Seen]) -> str:
     """Identity of a set of files in their present state: the sensor's run key."""
     return short_hash(*sorted(f"{seen.path}|{seen.size}|{seen.mtime_ns}" for seen in files))

@@ -10,8 +10,9 @@ from typing import Any
 
 import orjson
 
-from palace_pipeline.exports.scan import Known, Seen, scan, seen_again
+from palace_pipeline.exports.scan import Known, Seen, identity, scan, seen_again
 from palace_pipeline.exports.streams import MemberError
+from palace_pipeline.failing import failing
 from palace_pipeline.gaps.compare import Evicted, Files, Gap, Key, compare_files, unclean
 from palace_pipeline.gaps.sides import Days, look_at_days
 from palace_pipeline.ingest import ingest
@@ -121,13 +122,18 @@ def look(home: Home, span: Range, *, busy: bool = False) -> Look:
         files.untaken = [
             (seen, why) for seen, why in files.untaken if not only_touched(seen, known.get(named(seen.path)), current)
         ]
+        # What ends every run that reads it would end this one, too.
+        ending = {one.work for one in failing(home, ledger) if one.what == "file"}
+        files.untaken = [
+            (seen, f"{why}: reading it fails" if identity(seen) in ending else why) for seen, why in files.untaken
+        ]
         days = look_at_days(home, ledger, span, recipes_of(home), indexes=not busy)
         left = ledger.rows("SELECT day FROM left_days WHERE day BETWEEN ? AND ? ORDER BY day", _iso(span))
         return Look(
             window=span,
             files=files,
             days=days,
-            news=not_taken(home, [seen for seen, _ in files.untaken]),
+            news=not_taken(home, [seen for seen, _ in files.untaken if identity(seen) not in ending]),
             left=[date.fromisoformat(row["day"]) for row in left],
             only_here=only_in_archive(ledger, {one.path for one in files.evicted}),
             elsewhere=set(others),
