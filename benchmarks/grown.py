@@ -191,6 +191,7 @@ def parts(home_folder: Path, exports: Path) -> dict[str, float]:
     """CPU seconds of each part of an ingest, called one behind the other in this process."""
     from palace_pipeline.exports.scan import scan
     from palace_pipeline.ingest import ingest, needs_reading
+    from palace_pipeline.ingest.purged import KnownFiles
     from palace_pipeline.planner import plan
     from palace_pipeline.settings import load_settings
     from palace_pipeline.stages.chunk import chunk
@@ -227,8 +228,9 @@ def parts(home_folder: Path, exports: Path) -> dict[str, float]:
     timed("lock", enter)
     with home.writing(), home.ledger() as ledger:
         found = list(timed("scan", lambda: list(scan([exports], home.path))))
-        timed("needs reading", lambda: needs_reading(ledger, home, found))
-        timed("raw_exports", lambda: ingest(home, [exports], batch="grown", found=found))
+        known = timed("known files", lambda: KnownFiles(home, ledger))
+        timed("needs reading", lambda: needs_reading(found, known, home.settings))
+        timed("raw_exports", lambda: ingest(home, [exports], batch="grown", found=found, known=known))
         timed("mark missing", lambda: mark_missing(home, ledger))
         spans = timed("plan", lambda: plan(ledger, recipes_of(home)))
         for span in spans:

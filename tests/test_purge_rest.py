@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from palace_pipeline.checks import audit
 from palace_pipeline.exports.scan import scan
 from palace_pipeline.ingest import ingest, needs_reading
+from palace_pipeline.ingest.purged import KnownFiles
 from palace_pipeline.purge import PurgeError, find_conversation
 from palace_pipeline.redaction.forgetting import tombstone
 from palace_pipeline.redaction.forgotten import forget, masked_name
@@ -195,7 +196,7 @@ def test_a_value_in_the_name_of_a_file_is_masked_and_the_file_keeps_its_name(hom
     assert b"Aurelia" not in everything(home)
     # Nothing is new, nothing is read again, and nothing of it comes back.
     with home.ledger() as ledger:
-        assert not needs_reading(ledger, home, scan([folder]))
+        assert not needs_reading(scan([folder]), KnownFiles(home, ledger), home.settings)
     assert look(home, folder) == before
     assert planned(home) == []
     dry = ingest(home, [folder], batch="dry", dry_run=True)

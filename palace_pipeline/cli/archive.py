@@ -17,7 +17,7 @@ from palace_pipeline.ingest import ingest, needs_reading
 from palace_pipeline.ingest.by_format import Drift
 from palace_pipeline.ingest.changed import Again
 from palace_pipeline.ingest.preview import Preview
-from palace_pipeline.ingest.purged import Purged
+from palace_pipeline.ingest.purged import KnownFiles, Purged
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.stages.missing import mark_missing
@@ -94,7 +94,8 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
     os.environ.update(environment(home.settings))  # before Dagster is loaded: the first partition is in it
     found = list(scan(paths or home.settings.folders, home.path))
     with home.ledger() as ledger:
-        reading = needs_reading(ledger, home, found)
+        known = KnownFiles(home, ledger)
+        reading = needs_reading(found, known, home.settings)
         # The paths that a run is started with stay in Dagster's storage.
         purged = Purged.of(home, ledger)
         named = any(purged.known_as(str(path.absolute())) != str(path.absolute()) for path in paths)
@@ -106,7 +107,7 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
         except runner.RunFailed as error:
             failures.append(str(error))
     else:
-        ingest(home, paths or None, batch=batch, limit=limit, found=found)
+        ingest(home, paths or None, batch=batch, limit=limit, found=found, known=known)
     build(home, batch, failures)
     with home.ledger() as ledger:
         waiting = exports_waiting(ledger) and not failures

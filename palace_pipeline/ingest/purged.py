@@ -153,16 +153,17 @@ class KnownFiles(Mapping[str, Row]):
     """What the ledger knows of files, asked for by the names that they have on the disk."""
 
     def __init__(self, home: Home, ledger: Ledger) -> None:
-        self._rows, self._purged = ledger.known_files(), Purged.of(home, ledger)
+        self.rows, self._purged = ledger.known_files(), Purged.of(home, ledger)
+        """By the names that the ledger has."""
 
     def __getitem__(self, path: str) -> Row:
-        return self._rows[self._purged.known_as(path)]
+        return self.rows[self._purged.known_as(path)]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
+        return iter(self.rows)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
 
 def _tombstone(key: Key, secret: bytes) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from palace_pipeline.exports.registry import READERS
-from palace_pipeline.exports.scan import Known
+from palace_pipeline.exports.scan import Known, Missing, Seen, changes
 from palace_pipeline.model import short_hash
 from palace_pipeline.settings import Settings
 
@@ -53,3 +53,8 @@ def is_current(known: Known, zone: str | None = None) -> bool:
         for part in recipe.split(",")
         if part
     )
+
+
+def needs_reading(found: Iterable[Seen | Missing], known: Mapping[str, Known], settings: Settings) -> bool:
+    """True if a file is new or changed, or its reader or zone has changed since it was read."""
+    return bool(changes(found, known, current_in(settings)))

@@ -19,7 +19,7 @@ from palace_pipeline.exports.containers import DiskMember, unfold
 from palace_pipeline.exports.databases import is_database
 from palace_pipeline.exports.drift import cleaned
 from palace_pipeline.exports.engine import Element, elements_of, identify, note_drift, read_member, read_one
-from palace_pipeline.exports.scan import Missing, Seen, changes, is_unchanged, scan
+from palace_pipeline.exports.scan import Missing, Seen, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.ingest.clock import follow_clock
 from palace_pipeline.ingest.file_rows import Outcome, leave_quarantine, note_file, quarantine
@@ -43,11 +43,6 @@ from palace_pipeline.store.vault import RecordTooLarge, Vault
 __all__ = ["Ingested", "Run", "ingest"]
 
 
-def needs_reading(ledger: Ledger, home: Home, found: Iterable[Seen | Missing]) -> bool:
-    """True if a file is new or changed, or its reader or zone has changed since it was read."""
-    return bool(changes(found, KnownFiles(home, ledger), current_in(home.settings)))
-
-
 def ingest(
     home: Home,
     paths: Sequence[Path] | None = None,
@@ -57,11 +52,13 @@ def ingest(
     dry_run: bool = False,
     found: Sequence[Seen | Missing] | None = None,
     preview: Preview | None = None,
+    known: KnownFiles | None = None,
 ) -> Ingested:
     """Read what is new or changed below `paths` (default: the configured folders). Needs the write lock.
 
     `limit`: read at most so many files. `dry_run`: the same counts, and nothing is kept. `found`: a scan that was made
-    already. `preview`: of a dry run, filled with what it understood. A bad file never ends the run: it is quarantined and counted.
+    already, `known`: what the ledger said of files then (the lock was held since). `preview`: of a dry run, filled with
+    what it understood. A bad file never ends the run: it is quarantined and counted.
     """
     started = time.perf_counter()
     if found is None:
@@ -71,7 +68,7 @@ def ingest(
         return _dry_run(home, [item for item in found if item != inbox], limit, preview)
     with home.ledger() as ledger, home.vault() as vault:
         run = Run(home, ledger, vault, limit)
-        result = run.over(found)
+        result = run.over(found, known)
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         if run.anything_read:
             ledger.set_meta("exports_read", batch)
@@ -121,8 +118,9 @@ class Run:
         self.today: date = datetime.now(UTC).date()
         self.now = datetime.now(UTC).isoformat(timespec="seconds")
 
-    def over(self, found: Sequence[Seen | Missing]) -> Ingested:
-        known, read = self.ledger.known_files(), 0
+    def over(self, found: Sequence[Seen | Missing], known_files: KnownFiles | None = None) -> Ingested:
+        known = known_files.rows if known_files is not None else self.ledger.known_files()
+        read = 0
         for number, item in enumerate(found):
             path = self.purged.known_as(item.path)
             row = known.get(path)

@@ -6,7 +6,7 @@ A conversation or message counts once per look, however many files show it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from sqlite3 import Row
 from typing import Any, Literal
@@ -92,16 +92,45 @@ class _Chat:
 class _Untouched:
     """Conversations that files show which need no reading, counted by the ledger: there may be all that it knows.
 
-    `shown`: the SQL condition of such a conversation `c`.
+    Mostly all its files but one or two need none, or few do: what fewer files show is gone through, and the rest is
+    what is left of all.
     """
 
-    def __init__(self, ledger: Ledger, shown: str) -> None:
-        self._ledger, self._shown = ledger, shown
-        row = ledger.one(
-            "SELECT count(superseded_by), count(*) - count(superseded_by), "
-            f"coalesce(sum(messages) FILTER (WHERE superseded_by IS NULL), 0) FROM conversations c WHERE {shown}"
-        )
-        self.continued, self.conversations, self.messages = tuple(row) if row else (0, 0, 0)
+    _SHOWN = (
+        "EXISTS (SELECT 1 FROM element_records r JOIN file_elements f USING (element) "
+        "WHERE r.provider = c.provider AND r.conversation_id = c.conversation_id{where})"
+    )
+    _SUMS = (
+        "SELECT count(superseded_by), count(*) - count(superseded_by), "
+        "coalesce(sum(messages) FILTER (WHERE superseded_by IS NULL), 0) FROM {of}"
+    )
+    _OF_NAMED = (
+        "(SELECT DISTINCT r.provider, r.conversation_id FROM named n CROSS JOIN file_elements f ON f.path = n.path "
+        "CROSS JOIN element_records r ON r.element = f.element) CROSS JOIN conversations c USING (provider, conversation_id)"
+    )
+
+    def __init__(self, ledger: Ledger, untouched: Set[str], others: Set[str]) -> None:
+        """`others`: all files of the ledger that are not `untouched`."""
+        self._ledger = ledger
+        few = len(untouched) <= len(others)
+        self._shown = self._SHOWN.format(where="")
+        if others:
+            ledger.write("CREATE TEMP TABLE IF NOT EXISTS named (path TEXT PRIMARY KEY)")
+            ledger.write("DELETE FROM named")
+            ledger.write_many("INSERT INTO named VALUES (?)", ((path,) for path in (untouched if few else others)))
+            self._shown = self._SHOWN.format(where=f" AND f.path {'IN' if few else 'NOT IN'} (SELECT path FROM named)")
+        if others and few:
+            sums = self._summed(self._OF_NAMED)
+        else:
+            sums = self._summed(f"conversations c WHERE {self._SHOWN.format(where='')}")
+        if others and not few:
+            elsewhere = self._summed(f"{self._OF_NAMED} WHERE NOT {self._shown}")
+            sums = [all_of - lacking for all_of, lacking in zip(sums, elsewhere, strict=True)]
+        self.continued, self.conversations, self.messages = sums
+
+    def _summed(self, of: str) -> list[int]:
+        row = self._ledger.one(self._SUMS.format(of=of))
+        return list(row) if row is not None else [0, 0, 0]
 
     def shows(self, key: Key) -> bool:
         where = f"WHERE provider = ? AND conversation_id = ? AND {self._shown}"
@@ -203,9 +232,11 @@ class Tally:
     def result(self, ledger: Ledger) -> Ingested:
         """The sums; reads the ledger for what unchanged files show."""
         files = Counter(self.outcomes)
-        statuses = dict(ledger.db.execute("SELECT path, status FROM files").fetchall()) if self.untouched else {}
-        for path in self.untouched:
-            files["skipped" if statuses.get(path) in ("quarantined", "skipped") else "unchanged"] += 1
+        files["unchanged"] += len(self.untouched)
+        for row in ledger.rows("SELECT path FROM files WHERE status IN ('quarantined', 'skipped')"):
+            if row["path"] in self.untouched:
+                files["unchanged"] -= 1
+                files["skipped"] += 1
         conversations, messages = Counter[str](), Counter[str]()
         days: set[str] = set()
         skips = list(self.skips)
@@ -253,18 +284,11 @@ class Tally:
         """What untouched files show; None if there are none."""
         if not self.untouched:
             return None
-        known = ledger.one("SELECT count(*) AS n FROM files")
-        where = ""
-        if known is None or known["n"] != len(self.untouched):
-            ledger.write("CREATE TEMP TABLE IF NOT EXISTS looked_at (path TEXT PRIMARY KEY)")
-            ledger.write("DELETE FROM looked_at")
-            ledger.write_many("INSERT INTO looked_at VALUES (?)", ((path,) for path in self.untouched))
-            where = "AND path IN (SELECT path FROM looked_at)"
-        return _Untouched(
-            ledger,
-            "EXISTS (SELECT 1 FROM element_records r JOIN file_elements f USING (element) "
-            f"WHERE r.provider = c.provider AND r.conversation_id = c.conversation_id {where})",
-        )
+        row = ledger.one("SELECT count(*) AS n FROM files")
+        others = set[str]()
+        if row is None or row["n"] != len(self.untouched):
+            others = {row["path"] for row in ledger.rows("SELECT path FROM files")} - self.untouched
+        return _Untouched(ledger, self.untouched, others)
 
 
 def _messages_shown(ledger: Ledger, key: Key, records: set[str]) -> int:

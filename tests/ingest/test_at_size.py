@@ -201,3 +201,31 @@ def test_only_files_that_changed_wait_for_the_tables(home: Home, tmp_path: Path)
     look(home, tmp_path / "in")
     with home.ledger() as ledger:
         assert [Path(row["path"]).name for row in ledger.rows("SELECT path FROM unpublished")] == ["b.json"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    shows=st.lists(st.sets(st.sampled_from("abcdef"), min_size=1), min_size=1, max_size=5),
+    asked=st.sets(st.integers(0, 4), min_size=1),
+    grown=st.integers(0, 4),
+)
+def test_what_unread_files_show_is_counted_once_whichever_files_are_looked_at(
+    tmp_path_factory: pytest.TempPathFactory, shows: list[set[str]], asked: set[int], grown: int
+) -> None:
+    folder = tmp_path_factory.mktemp("counted")
+    home = Home(load_settings(folder / "home"))
+    files = [
+        export(folder / f"in/{number}.json", *(chat(name, f"{name} asks", "and hears") for name in sorted(names)))
+        for number, names in enumerate(shows)
+    ]
+    look(home, *files)
+    asked = {number % len(files) for number in asked}
+    grown %= len(files)
+    export(files[grown], *(chat(name, f"{name} asks", "and hears") for name in sorted(shows[grown])), chat("new", "hi"))
+    found = look(home, *(files[number] for number in sorted(asked)))
+    shown = set[str]().union(*(shows[number] for number in asked))
+    new = int(grown in asked)
+    wanted = {"found": len(shown) + new, "new": new, "updated": 0, "unchanged": len(shown), "skipped": 0}
+    assert found.conversations == wanted
+    assert found.messages["unchanged"] == 2 * len(shown)
+    assert found.files["unchanged"] == len(asked) - new
