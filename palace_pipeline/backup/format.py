@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator
@@ -24,6 +27,8 @@ PREFIX = "palace-backup-"
 FILES = ("ledger.sqlite", ".key", "palace.toml", "store_versions.json", "schema_version")
 FOLDERS = ("lake", "conversations", "quarantine", "receipts", "vault")
 BLOCK = 1 << 20
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError, RuntimeError)
+"""What `zipfile` raises for a file with changed bits, one that then seems to be encrypted or of another version included."""
 
 
 class BackupError(Told):
@@ -92,7 +97,7 @@ class Opened:
                     yield data
         except KeyError:
             raise BackupError(f"{name} is missing") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+        except (*_DAMAGED, OSError) as error:
             raise BackupError(f"{name} is damaged ({type(error).__name__})") from error
         if length != size or digest.hexdigest() != sha256:
             raise BackupError(f"{name} is not what was put into the backup")
@@ -116,7 +121,7 @@ class Opened:
             raise BackupError(
                 f"{self._path} is no backup of Palace: it has no {MANIFEST} that lists what is in it"
             ) from None
-        except (ValueError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        except (*_DAMAGED, TypeError, AttributeError, OSError) as error:
             raise BackupError(
                 f"{self._path} is damaged: its {MANIFEST} cannot be read ({type(error).__name__})"
             ) from error
@@ -148,7 +153,9 @@ def opened(source: Path) -> Generator[Opened]:
         return
     try:
         archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which is what a wrong offset leads to
+            raise
         raise BackupError(
             f"{path} is cut or damaged: the list at its end, by which its parts are found, is not there. "
             "Nothing was restored; copy the file again, or take an older backup"

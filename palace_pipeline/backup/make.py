@@ -70,8 +70,13 @@ def _write(home: Home, target: Path, conversations: int) -> None:
     with os.fdopen(descriptor, "w+b") as stream, zipfile.ZipFile(stream, "w") as archive:
         found = list(_found(home, left_out))
         for number, (name, path) in enumerate(found):
-            with _at_rest(home, name, path) as source:
-                members[name] = _add(archive, name, source)
+            try:
+                with _at_rest(home, name, path) as source:
+                    members[name] = _add(archive, name, source)
+            except FileNotFoundError:
+                if not name.startswith("conversations/"):
+                    raise
+                # Pages are their owner's: one may be deleted, or replaced by an editor, at any time.
             report("backup", number + 1, len(found))
         about: dict[str, Any] = {
             "format": FORMAT,

@@ -1,14 +1,19 @@
 """`palace backup` and `restore`: an archive as one file and back, and backups that are cut, damaged, new or none at all."""
 
+import random
 import shutil
 import stat
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from palace_pipeline.backup import Backup, BackupError, make_backup, restore, verify
+from palace_pipeline.backup import make as make_module
+from palace_pipeline.store.files import Told
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.versions import TooNew
@@ -112,6 +117,48 @@ def test_a_flipped_bit_is_found_and_nothing_is_restored(backup: Backup, tmp_path
         restore(tmp_path / "new", broken, "test")
     assert not (tmp_path / "new/ledger.sqlite").exists()
     assert not (tmp_path / "new/.restore").exists()
+
+
+def test_a_flipped_bit_in_what_zip_says_of_the_parts_is_told_or_changes_nothing(backup: Backup, tmp_path: Path) -> None:
+    """The lists and headers of the file: names, sizes, offsets, methods, versions, the mark of an encrypted part."""
+    data, broken, rng = backup.path.read_bytes(), tmp_path / "broken.zip", random.Random(7)
+    with zipfile.ZipFile(backup.path) as archive:
+        spots = [*range(archive.start_dir, len(data))]
+        spots += [at for info in archive.infolist() for at in range(info.header_offset, info.header_offset + 30)]
+        encrypted, version = archive.start_dir + 8, archive.start_dir + 6
+    flips = [
+        (encrypted, 0),
+        (version, 7),
+        (len(data) - 3, 7),
+        *((rng.choice(spots), rng.randrange(8)) for _ in range(150)),
+    ]
+    for at, bit in flips:
+        changed = bytearray(data)
+        changed[at] ^= 1 << bit
+        broken.write_bytes(changed)
+        try:
+            found, wrong = verify(broken)
+        except Told:
+            continue
+        assert wrong or found.members == backup.members
+
+
+def test_a_page_that_goes_away_while_it_is_read_is_left_out(
+    archive: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_at(Path(shutil.copytree(archive.path, tmp_path / "home")))
+    gone = next(home.conversations.rglob("*.md"))
+    real = make_module._found
+
+    def found_and_then_deleted(*arguments: Any) -> Iterator[tuple[str, Path]]:
+        yield from list(real(*arguments))
+        gone.unlink()
+
+    monkeypatch.setattr(make_module, "_found", found_and_then_deleted)
+    with home.writing():
+        made = make_backup(home, tmp_path / "a.zip")
+    assert gone.relative_to(home.path).as_posix() not in made.members
+    assert verify(made.path)[1] == []
 
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
