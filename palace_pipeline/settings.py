@@ -6,11 +6,14 @@ import os
 import re
 import tomllib
 from datetime import UTC, date, datetime, tzinfo
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from palace_pipeline.toml_lines import line_of
 
 DEFAULT_TOML = """\
 # Palace settings. Everything is optional; an unknown key is an error, so that a typo never goes unnoticed.
@@ -33,6 +36,17 @@ DEFAULT_TOML = """\
 # kingfisher = false                     # a second opinion by Kingfisher's rules: pip install 'palace-pipeline[kingfisher]'
 # allow = []                             # exact values that stay
 # allow_rules = []                       # kinds or rules that are switched off, such as "ip-address"
+
+# A topic of your own beside the default rooms (a default's name widens that room); try it first: palace rooms try FILE
+# [[rooms]]
+# name = "garden"
+# description = "plants, beds, soil, what to sow and when"
+# examples = ["When do I prune the pear tree? In late winter, on a dry day."]
+# words = { en = ["seedling", "compost"], zh = ["播种", "堆肥"] }
+
+# [[wings]]                              # conversations whose project, channel or title has these words
+# match = "acme"
+# name = "customers"
 
 # [alerts]                               # when a run that `palace ui` watches over fails
 # command = ["notify-send", "Palace"]    # called without a shell, with the reason on its stdin as JSON
@@ -109,13 +123,37 @@ class RedactionSettings(_Strict):
     kingfisher: bool = False
 
 
-class Room(_Strict):
-    """A room: what it is for in words, a few example texts, and words per language (`{"en": [...], "zh": [...]}`)."""
+def _room_name(value: str) -> str:
+    if re.fullmatch(r"[\w-]+", value) is None:
+        raise ValueError(
+            f"{value!r} is no name of a room: letters, digits, - and _ only (write for example 'home-office')"
+        )
+    return value
 
-    name: Annotated[str, Field(pattern=r"^[\w-]+$")]
-    description: str
+
+def _by_language(value: Any) -> Any:
+    if not isinstance(value, dict) or not all(isinstance(words, list | tuple) for words in value.values()):  # pyright: ignore[reportUnknownVariableType]
+        raise ValueError('write words by language, for example: words = { en = ["oven"], zh = ["烤箱"] }')
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+class Room(_Strict):
+    """A room: what it is for in words, a few example texts, and words per language (`{"en": [...], "zh": [...]}`).
+
+    Each in any language; one of the three is enough.
+    """
+
+    name: Annotated[str, AfterValidator(_room_name)]
+    description: str = ""
     examples: tuple[str, ...] = ()
-    words: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    words: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_by_language)] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Room:
+        said = (self.description, *self.examples, *(word for words in self.words.values() for word in words))
+        if not any(text.strip() for text in said):
+            raise ValueError(f"nothing says what belongs in {self.name}: add a description, examples or words")
+        return self
 
 
 class Wing(_Strict):
@@ -210,32 +248,90 @@ def default_home() -> Path:
 def load_settings(home: Path | None = None) -> Settings:
     """Settings of a home; a home without `palace.toml` (or that does not exist yet) gets the defaults.
 
-    Raises SettingsError with file, key and reason; nothing has been written then.
+    Raises SettingsError with file, line, key and reason; nothing has been written then.
     """
     home = (home or default_home()).expanduser().absolute()
     file = home / "palace.toml"
-    values: dict[str, Any] = {}
-    if file.exists():
-        try:
-            values = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-            raise SettingsError(f"{file} cannot be read: {error}") from error
+    return _settings_of(file, _read(file), home) if file.exists() else Settings(home=home)
+
+
+def with_rooms_of(settings: Settings, file: Path) -> Settings:
+    """The settings of a home with the rooms and wings of another TOML file; what that does not name stays as it is.
+
+    The file may hold all that a `palace.toml` may; the rest of it is looked at, but changes nothing.
+    Raises SettingsError with file, line, key and reason, also if it names neither rooms nor wings.
+    """
+    text = _read(file)
+    tried = _settings_of(file, text, settings.home)
+    named = {name: getattr(tried, name) for name in ("rooms", "wings") if name in tried.model_fields_set}
+    if not named:
+        raise SettingsError(
+            f"{file} has no rooms: write [[rooms]] with a name and a description in it (or [[wings]] with match and name)"
+        )
+    return settings.model_copy(update=named)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file} cannot be read: byte {error.start + 1} is not UTF-8; save it as UTF-8") from error
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror or error}") from error
+
+
+def _settings_of(file: Path, text: str, home: Path) -> Settings:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file} cannot be read as TOML: {error}") from error
     try:
         settings = Settings(home=home, **values)
-    except (ValidationError, TypeError) as error:
-        raise SettingsError(f"{file}: {_explain(error)}") from error
-    seen = {room.name for room in settings.rooms}
-    if len(seen) != len(settings.rooms):
-        raise SettingsError(f"{file}: two rooms have the same name")
+    except ValidationError as error:
+        raise SettingsError(f"{file}: {_explain(error, text)}") from error
+    except TypeError as error:
+        raise SettingsError(f"{file}: the key 'home' cannot be set here (use --home or PALACE_HOME)") from error
+    names = [room.name for room in settings.rooms]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise SettingsError(
+                f"{file}: {_at(text, ('rooms', number, 'name'))}two rooms have the same name: {name!r}; "
+                "put what they say into one"
+            )
     return settings
 
 
-def _explain(error: ValidationError | TypeError) -> str:
-    if isinstance(error, TypeError):
-        return "the key 'home' cannot be set here (use --home or PALACE_HOME)"
-    lines: list[str] = []
-    for item in error.errors(include_url=False, include_input=False):
-        place = ".".join(str(part) for part in item["loc"])
-        reason = "unknown key" if item["type"] == "extra_forbidden" else item["msg"].removeprefix("Value error, ")
-        lines.append(f"{place}: {reason}")
-    return "; ".join(lines)
+def _explain(error: ValidationError, text: str) -> str:
+    return "; ".join(
+        f"{_at(text, item['loc'])}{'.'.join(map(str, item['loc']))}: {_reason(item['type'], item['msg'], item['loc'])}"
+        for item in error.errors(include_url=False, include_input=False)
+    )
+
+
+def _at(text: str, place: tuple[str | int, ...]) -> str:
+    line = line_of(text, place)
+    return f"line {line}: " if line else ""
+
+
+def _reason(kind: str, message: str, place: tuple[str | int, ...]) -> str:
+    key = str(place[-1]) if place else ""
+    if kind == "missing":
+        return f"is missing; add a line: {key} = …"
+    if kind == "tuple_type" and place in (("rooms",), ("wings",), ("sources",)):
+        return f"is a list of tables; write [[{key}]] with two brackets"
+    if kind != "extra_forbidden":
+        return message.removeprefix("Value error, ")
+    table = _TABLES.get(str(place[0])) if len(place) > 1 else Settings
+    known = [name for name in table.model_fields if name != "home"] if table else []
+    close = get_close_matches(key, known, 1)
+    return "unknown key" + (f"; did you mean {close[0]}?" if close else "") + f" (there are: {', '.join(known)})"
+
+
+_TABLES: dict[str, type[BaseModel]] = {
+    "sources": Source,
+    "redaction": RedactionSettings,
+    "rooms": Room,
+    "wings": Wing,
+    "embedding": EmbeddingSettings,
+    "alerts": AlertSettings,
+}

@@ -263,6 +263,31 @@ def search(
     raise typer.Exit(run_search(query, only, limit=limit, as_json=json, lines=jsonl))
 
 
+rooms_app = typer.Typer(invoke_without_command=True)
+app.add_typer(rooms_app, name="rooms", rich_help_panel="Find")
+
+
+@rooms_app.callback()
+def rooms(context: typer.Context, json: Json = False) -> None:
+    """The rooms, halls and wings of the archive: how much is in each, and how that changed."""
+    if context.invoked_subcommand is not None:
+        return
+    from palace_pipeline.cli.rooms import run_rooms
+
+    raise typer.Exit(run_rooms(as_json=json))
+
+
+@rooms_app.command("try")
+def rooms_try(
+    file: Annotated[Path, typer.Argument(help="A TOML file with [[rooms]] (and [[wings]]) as in palace.toml.")],
+    json: Json = False,
+) -> None:
+    """Show what another set of rooms would do: which drawers would move, and where to. Changes nothing."""
+    from palace_pipeline.cli.rooms import run_try
+
+    raise typer.Exit(run_try(file, as_json=json))
+
+
 @app.command(rich_help_panel="Find")
 def stats(json: Json = False) -> None:
     """Trends: messages by month, provider, room and hour, as tables and plots."""

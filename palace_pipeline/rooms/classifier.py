@@ -139,7 +139,8 @@ class _OwnRoom:
 
     @classmethod
     def of(cls, room: Room, model: Embedder, contrast: Floats, usual: Floats) -> _OwnRoom:
-        described = [room.description, *room.examples, *(" ".join(words) for words in room.words.values() if words)]
+        said = [room.description, *room.examples, *(" ".join(words) for words in room.words.values())]
+        described = [text for text in said if text.strip()]
         directions = model.embed_passages([as_chunk(clean_text(text)) for text in described]) - contrast
         likeness = usual @ directions.T
         return cls(room.name, _cues(room), directions, likeness.mean(axis=0), likeness.std(axis=0) + 1e-6)

@@ -181,6 +181,25 @@ _OTHERS = (
         ORDER BY n.quarter, n.messages DESC, n.room""",
     ),
     View(
+        "v_filed_by_month",
+        "where it is filed over time: drawers per month, wing, hall and room",
+        {
+            "month": "first day of the local month of a drawer's first message (of the conversation, if it has no time)",
+            "wing": "whose or which project",
+            "hall": "kind of memory",
+            "room": "topic",
+            "drawers": "indexed pieces",
+            "conversations": "conversations that they belong to; one counts in each row that it has drawers in",
+        },
+        """SELECT date_trunc('month', coalesce(m.local_at, c.local_started))::DATE AS month, d.wing, d.hall, d.room,
+            count(*) AS drawers, count(DISTINCT (d.provider, d.conversation_id)) AS conversations
+        FROM drawers AS d
+        LEFT JOIN messages AS m
+            ON m.provider = d.provider AND m.conversation_id = d.conversation_id AND m.seq = d.first_seq
+        LEFT JOIN conversations AS c ON c.provider = d.provider AND c.conversation_id = d.conversation_id
+        GROUP BY ALL ORDER BY month, drawers DESC, d.wing, d.hall, d.room""",
+    ),
+    View(
         "v_cost_by_month",
         "known cost per month and model, and how much of the answers it covers",
         {

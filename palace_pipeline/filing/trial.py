@@ -1,0 +1,215 @@
+"""What another set of rooms would do to an archive: every drawer is filed again in memory, by the vectors that it has.
+
+Reads the ledger (as a copy) and the lake; writes nothing. The model is asked for the texts of the rooms only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Any
+
+import polars as pl
+
+from palace_pipeline.embedding.model import load_model
+from palace_pipeline.filing.overview import CROWDED, FEW, described
+from palace_pipeline.planner import EVER, due, split_by_month
+from palace_pipeline.rooms.classifier import Classifier, Filed, load_classifier, wing_of
+from palace_pipeline.rooms.examples import FALLBACK
+from palace_pipeline.settings import Settings, Wing
+from palace_pipeline.stages.common import batches, gone, key_of
+from palace_pipeline.stages.progress import report
+from palace_pipeline.stages.recipes import recipes_of
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.lake import Lake
+from palace_pipeline.store.ledger import Ledger
+
+QUOTE = 160
+"""Most characters of a quote."""
+EXAMPLES = 8
+_PER_MOVE = 2
+"""Examples of one move, the surest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A drawer that would move. `quote`: verbatim the beginning of its redacted text. `confidence`: of its new room."""
+
+    before: str
+    after: str
+    confidence: float
+    drawer_id: str
+    day: str
+    title: str
+    page: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Drawers of a room (or wing) as they are filed now, and as they would be."""
+
+    name: str
+    now: int
+    then: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`drawers`: those that were filed again; `without_vector`: those that were not, and stay where they are.
+
+    `moves` and `wing_moves`: (from, to) -> drawers, largest first.
+    """
+
+    drawers: int
+    without_vector: int
+    moved: int
+    conversations: int
+    rooms: tuple[Change, ...]
+    moves: dict[tuple[str, str], int]
+    wings: tuple[Change, ...]
+    wing_moves: dict[tuple[str, str], int]
+    examples: tuple[Example, ...]
+
+    def room(self, name: str) -> Change:
+        """One room of `rooms`; an empty one if nothing is or would be in it."""
+        return next((room for room in self.rooms if room.name == name), Change(name, 0, 0))
+
+    @property
+    def general(self) -> Change:
+        """What speaks for no room."""
+        return self.room(FALLBACK["room"])
+
+    @property
+    def crowded(self) -> list[Change]:
+        """Rooms that would take more than `CROWDED` of the drawers."""
+        return [room for room in self.rooms if self.drawers >= FEW and room.then > CROWDED * self.drawers]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has been seen so far."""
+
+    rooms: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    wings: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    talks: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    without_vector: int = 0
+    examples: dict[tuple[str, str], list[Example]] = field(default_factory=dict[tuple[str, str], list[Example]])
+
+
+def what_if(home: Home, tried: Settings) -> Trial:
+    """File all drawers of a home by the rooms and wings of other settings, and compare. Raises EmbeddingError."""
+    tally = _Tally()
+    with closing(Ledger.copy_of(home.ledger_path)) as ledger:
+        rows = due(ledger, "drawers", EVER, recipes_of(home, ledger.forgotten()), force=True)
+    work = [row for row in rows if not gone(row)]
+    if work:
+        model = load_model(home.settings.embedding)
+        classifier = load_classifier(tried.rooms, model)
+        done = 0
+        for month, of_month in split_by_month(work):
+            for part in batches(of_month):
+                keys = [key_of(row) for row in part]
+                pages = {key_of(row): row["page"] or "" for row in part}
+                _compare(home.lake, month, keys, pages, classifier, model.key, tried.wings, tally)
+                done += len(part)
+                report("filing", done, len(work))
+    return Trial(
+        drawers=tally.rooms.total(),
+        without_vector=tally.without_vector,
+        moved=sum(count for (before, after), count in tally.rooms.items() if before != after),
+        conversations=len(tally.talks),
+        rooms=_changes(tally.rooms, described(tried.rooms)),
+        moves=_moves(tally.rooms),
+        wings=_changes(tally.wings, ()),
+        wing_moves=_moves(tally.wings),
+        examples=tuple(_chosen(tally.examples, _moves(tally.rooms))),
+    )
+
+
+def _compare(
+    lake: Lake,
+    month: str,
+    keys: Sequence[tuple[str, str]],
+    pages: Mapping[tuple[str, str], str],
+    classifier: Classifier,
+    model_key: str,
+    wings: Sequence[Wing],
+    tally: _Tally,
+) -> None:
+    """File the drawers of some conversations of a month again, and add what that gives to `tally`."""
+    filed = lake.read("clean/drawers", [month], keys=keys)
+    texts = lake.read("clean/chunks", [month], keys=keys, columns=["drawer_id", "text"])
+    vectors = lake.read("clean/vectors", [month], keys=keys, columns=["drawer_id", "model", "vector"])
+    of_model = vectors.filter(pl.col("model") == model_key).unique("drawer_id", keep="first", maintain_order=True)
+    drawers = filed.join(texts, on="drawer_id", maintain_order="left").join(
+        of_model.select("drawer_id", "vector"), on="drawer_id", maintain_order="left"
+    )
+    tally.without_vector += filed.height - drawers.height
+    heads = {
+        (head["provider"], head["conversation_id"]): head
+        for head in lake.read("clean/conversations", [month], keys=keys).iter_rows(named=True)
+    }
+    places = classifier.classify(drawers["text"].to_list(), drawers["vector"].to_numpy())
+    for row, place in zip(drawers.drop("vector").iter_rows(named=True), places, strict=True):
+        key = (row["provider"], row["conversation_id"])
+        head = heads[key]
+        tally.wings[row["wing"], wing_of(head, wings)] += 1
+        move = (row["room"], place.room)
+        tally.rooms[move] += 1
+        if move[0] == move[1]:
+            continue
+        tally.talks.add(key)
+        kept = tally.examples.setdefault(move, [])
+        kept.append(_example(row, head, place, pages[key]))
+        tally.examples[move] = nlargest(_PER_MOVE, kept, key=lambda example: example.confidence)
+
+
+def _example(row: Mapping[str, Any], head: Mapping[str, Any], place: Filed, page: str) -> Example:
+    return Example(
+        before=row["room"],
+        after=place.room,
+        confidence=round(place.confidence, 4),
+        drawer_id=row["drawer_id"],
+        day=str(row["day"]) if head["dated"] else "",
+        title=head["title"] or "",
+        page=page,
+        quote=beginning(row["text"]),
+    )
+
+
+def beginning(text: str, most: int = QUOTE) -> str:
+    """The first line of a text that says something, as it stands there; a long one up to a blank, if there is one."""
+    line = next((line.strip() for line in text.splitlines() if any(map(str.isalnum, line))), text.strip()[:most])
+    if len(line) <= most:
+        return line
+    cut = line[: most + 1]
+    return (cut.rsplit(None, 1)[0] if " " in cut.strip() else cut[:most]).rstrip()
+
+
+def _changes(counts: Mapping[tuple[str, str], int], known: Iterable[str]) -> tuple[Change, ...]:
+    now, then = Counter[str](), Counter[str]()
+    for (before, after), count in counts.items():
+        now[before] += count
+        then[after] += count
+    names = {*known, *now, *then}
+    return tuple(
+        sorted(
+            (Change(name, now[name], then[name]) for name in names), key=lambda room: (-room.then, -room.now, room.name)
+        )
+    )
+
+
+def _moves(counts: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    moved = [(move, count) for move, count in counts.items() if move[0] != move[1]]
+    return dict(sorted(moved, key=lambda item: (-item[1], item[0])))
+
+
+def _chosen(examples: Mapping[tuple[str, str], list[Example]], moves: Iterable[tuple[str, str]]) -> Iterator[Example]:
+    """A few in all: one of each move, largest move first, then a second one of each."""
+    order = list(moves)
+    turns = [examples[move][turn] for turn in range(_PER_MOVE) for move in order if turn < len(examples[move])]
+    yield from turns[:EXAMPLES]
