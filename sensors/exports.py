@@ -26,7 +26,7 @@ from palace_pipeline.reasons import REASON_TAG
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.runs import end_dead_runs
 from palace_pipeline.store.home import Home
-from sensors.retries import CODE, MOST_ATTEMPTS, WORK_TAG, asked_for, pause_after, tag_of, tried, under_way
+from sensors.retries import CODE, MOST_ATTEMPTS, WORK_TAG, asked_for, due, pause_after, tag_of, tried, under_way
 
 MOST_SUSPECTS = 40
 """Files that are remembered as having failed; it bounds the cursor."""
@@ -66,12 +66,17 @@ class Watch:
             known = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
             watch = cls(**known)
             if watch.code != CODE:
-                watch = replace(watch, failures=0, not_before=0.0, suspects={}, code=CODE)
+                watch = replace(watch, failures=0, not_before=0.0, suspects={}, rest_until=0.0, code=CODE)
             after = watch.after
             suspects = {str(name): (int(n), float(at)) for name, (n, at) in watch.suspects.items()}
             return replace(watch, suspects=suspects, after=(str(after[0]), str(after[1])) if after else None)
         except (orjson.JSONDecodeError, TypeError, ValueError, AttributeError, KeyError, IndexError):
             return cls()
+
+    def by_clock(self, now: float) -> "Watch":
+        """The same for a clock that may have been set back: nothing is put off for longer than it was to be."""
+        suspects = {name: (n, due(at, now, n)) for name, (n, at) in self.suspects.items()}
+        return replace(self, not_before=due(self.not_before, now, self.failures), suspects=suspects)
 
     def cursor(self) -> str:
         return orjson.dumps(asdict(self)).decode()
@@ -106,6 +111,7 @@ def request_for(
     and tried alone, with a growing pause and a last time; the others go on without it. A folder that is not there is a
     reason, not an empty folder. `whole`: the look came to the end of the folders.
     """
+    watch = watch.by_clock(now)
     fresh = changes(found, known, is_current)
     settled = [seen for seen in fresh if has_settled(seen, now)]
     names = {identity(seen): seen for seen in settled}
@@ -136,7 +142,7 @@ def _judged(watch: Watch, suspects: dict[str, tuple[int, float]], names: Mapping
     """After a reading that failed: who is to blame, and how long to wait. Adds to `suspects`."""
     failures = watch.failures + 1
     then = watch.asked_at - SETTLE_SECONDS
-    asked = (name for name, seen in names.items() if name not in suspects and seen.ctime_ns / 1e9 <= then)
+    asked = (name for name, seen in names.items() if name not in suspects and not then < seen.ctime_ns / 1e9 <= now)
     blamed = watch.alone or next(asked, "")
     if blamed and (blamed in suspects or len(suspects) < MOST_SUSPECTS):
         attempts = suspects.get(blamed, (0, 0.0))[0] + 1

@@ -54,8 +54,9 @@ class Asked:
         return orjson.dumps(asdict(self)).decode()
 
     def looked_at(self, log: int, now: float) -> "Asked":
-        """After a tick that found the log so far."""
-        return self if log == self.seen and self.moved <= now else replace(self, seen=log, moved=now)
+        """After a tick that found the log so far. A look in the future (the clock was set back) counts as one of now."""
+        last = replace(self, at=min(self.at, now))
+        return last if log == self.seen and self.moved <= now else replace(last, seen=log, moved=now)
 
 
 def wait_for_look(last: Asked, before: Tried, now: float) -> float:
@@ -64,10 +65,9 @@ def wait_for_look(last: Asked, before: Tried, now: float) -> float:
     While a reading is followed by the building of its days, everything new would count as missing: so the log has to
     have come to rest. `before`: the attempts at looking at this very state.
     """
-    at = min(last.at, now)  # a clock that was set back must not put it off for a year
     if last.seen == last.log:
-        return at + LATEST_SECONDS - now
-    return max(at + SOONEST_SECONDS, last.moved + REST_SECONDS, before.not_before) - now
+        return last.at + LATEST_SECONDS - now
+    return max(last.at + SOONEST_SECONDS, last.moved + REST_SECONDS, before.not_before) - now
 
 
 @dataclass(frozen=True, slots=True)

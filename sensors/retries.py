@@ -1,5 +1,6 @@
 """Asking again for what failed: ever more seldom, and not for ever. Pure, but for one question to Dagster's records."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,11 @@ def pause_after(attempts: int) -> float:
     return min(FIRST_RETRY_SECONDS * 2 ** (attempts - 1), LAST_RETRY_SECONDS) if attempts else 0.0
 
 
+def due(at: float, now: float, attempts: int) -> float:
+    """When to try again what was put off until `at` after so many attempts: at once if the clock was set back since."""
+    return at if at <= now + pause_after(attempts) else now
+
+
 @dataclass(frozen=True, slots=True)
 class Tried:
     """What became of earlier runs for the same work. `ended`: when the last one did (seconds since 1970), `well`: and
@@ -56,9 +62,13 @@ class Tried:
 def tried(instance: dg.DagsterInstance, work: str) -> Tried:
     """The attempts that Dagster's run records know; a cursor that was reset does not forget them."""
     records = instance.get_run_records(dg.RunsFilter(tags={WORK_TAG: tag_of(work)}), limit=MOST_ATTEMPTS)
-    ended = max((record.end_time or record.create_timestamp.timestamp() for record in records), default=0.0)
-    well = bool(records) and records[0].dagster_run.status is dg.DagsterRunStatus.SUCCESS  # the newest comes first
-    return Tried(len(records), ended, well)
+    if not records:
+        return Tried()
+    newest = records[0]
+    ended = newest.end_time or newest.create_timestamp.timestamp()
+    well = newest.dagster_run.status is dg.DagsterRunStatus.SUCCESS
+    # One that ended in the future did so before the clock was set back: there is no telling how long ago.
+    return Tried(len(records), ended if ended <= time.time() else 0.0, well)
 
 
 def asked_for(work: str, attempts: int, tags: Mapping[str, str]) -> tuple[str, dict[str, str]]:
