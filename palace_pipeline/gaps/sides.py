@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 from sqlite3 import Row
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,19 +20,23 @@ from palace_pipeline.stages.common import batches, gone, key_of
 from palace_pipeline.stages.drawers import drawer_identity
 from palace_pipeline.stages.normalize import raw_identity
 from palace_pipeline.stages.redact import clean_identity
-from palace_pipeline.store import sql
-from palace_pipeline.store.duckfile import NotBuiltError
+from palace_pipeline.store.duckfile import NotBuiltError, attached
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.ledger import Ledger
-from palace_pipeline.store.lexical import StaleIndexError, open_reader
-from palace_pipeline.store.vectors import reading
+from palace_pipeline.store.lexical import LexicalReader, StaleIndexError, open_reader
+from palace_pipeline.store.vectors import VectorReader, reading
 from palace_pipeline.transcripts.rows import conversations_of
+
+if TYPE_CHECKING:
+    import duckdb
 
 Archive = dict[str, dict[Key, Held]]
 Damaged = tuple[str, str]
 """A month file of the lake that cannot be read: (table, month)."""
 
+_AT_ONCE = 10_000
+"""Conversations that tables and indexes are asked about together."""
 _IN_AND_WANTED = ", ".join(f"{stage}_in, ({EXPECTED[stage]}) AS {stage}_wanted" for stage in STAGES)
 _COLUMNS = (
     "provider, conversation_id, day, dated, messages, superseded_by, status, built_day, page, normalized_out, "
@@ -63,23 +69,36 @@ def look_at_days(home: Home, ledger: Ledger, span: Range, recipes: Recipes, *, i
     held = {(place["provider"], place["conversation_id"]) for place in ledger.withheld()}
     out.conversations = sum(not gone(row) for row in rows)
     out.withheld = sum(key_of(row) in held or (row["status"] == "withheld" and not gone(row)) for row in rows)
-    for month, of_month in split_by_month(rows):
-        days = [row["day"] for row in of_month]
-        part_of_span = Range(date.fromisoformat(min(days)), date.fromisoformat(max(days)))
-        tables = _tables(home, part_of_span)
-        ids = _index_ids(home, part_of_span) if indexes else {}
-        for part in batches(of_month):
-            archive, drawers, chunks = _lake(home, month, part, out.damaged)
-            archive |= tables
-            archive["page"] = {
-                key_of(row): Held(1) for row in part if row["page"] and (home.path / row["page"]).exists()
-            }
-            for place, wanted in (("chroma", drawers), ("lexical", chunks)):
-                if place in ids:
-                    archive[place] = {key: Held(len(names & ids[place])) for key, names in wanted.items()}
-            out.gaps += missing(_expected(part, archive, drawers, chunks), archive)
+    with _Stores(home, indexes=indexes) as stores:
+        for months in _together(split_by_month(rows)):
+            days = [row["day"] for _, of_month in months for row in of_month]
+            part_of_span = Range(date.fromisoformat(min(days)), date.fromisoformat(max(days)))
+            tables, ids = stores.tables(part_of_span), stores.index_ids(part_of_span)
+            for month, part in ((month, part) for month, of_month in months for part in batches(of_month)):
+                archive, drawers, chunks = _lake(home, month, part, out.damaged)
+                archive |= tables
+                archive["page"] = {
+                    key_of(row): Held(1) for row in part if row["page"] and (home.path / row["page"]).exists()
+                }
+                for place, wanted in (("chroma", drawers), ("lexical", chunks)):
+                    if place in ids:
+                        archive[place] = {key: Held(len(names & ids[place])) for key, names in wanted.items()}
+                out.gaps += missing(_expected(part, archive, drawers, chunks), archive)
     out.damaged = sorted(set(out.damaged))
     return out
+
+
+def _together(months: Iterable[tuple[str, list[Row]]]) -> Iterator[list[tuple[str, list[Row]]]]:
+    """Months in their order, as many together as tables and indexes are asked for at once: a question to them costs the
+    more the more they hold, whatever few days it is about."""
+    some: list[tuple[str, list[Row]]] = []
+    for month in months:
+        if some and sum(len(rows) for _, rows in (*some, month)) > _AT_ONCE:
+            yield some
+            some = []
+        some.append(month)
+    if some:
+        yield some
 
 
 # --- the source -------------------------------------------------------------------------------------------------------
@@ -214,44 +233,72 @@ def _names(ids: Iterable[str]) -> str:
     return short_hash(*sorted(ids))
 
 
+_DAYS = "day BETWEEN $1 AND $2"
 _TABLES = {
-    "table conversations": "SELECT provider, conversation_id, count(*), NULL FROM conversations WHERE {days} GROUP BY ALL",
-    "table messages": "SELECT provider, conversation_id, count(*), max(created_at) FROM messages WHERE {days} GROUP BY ALL",
-    "table drawers": "SELECT provider, conversation_id, count(*), NULL FROM drawers WHERE {days} GROUP BY ALL",
+    "table conversations": f"SELECT provider, conversation_id, count(*), NULL FROM conversations WHERE {_DAYS} GROUP BY ALL",
+    "table messages": "SELECT provider, conversation_id, count(*), max(created_at) FROM messages "
+    f"WHERE {_DAYS} GROUP BY ALL",
+    "table drawers": f"SELECT provider, conversation_id, count(*), NULL FROM drawers WHERE {_DAYS} GROUP BY ALL",
     "table findings": "SELECT provider, conversation_id, count(*), NULL FROM findings SEMI JOIN "
-    "(SELECT provider, conversation_id FROM conversations WHERE {days}) USING (provider, conversation_id) GROUP BY ALL",
+    f"(SELECT provider, conversation_id FROM conversations WHERE {_DAYS}) USING (provider, conversation_id) GROUP BY ALL",
 }
 
 
-def _tables(home: Home, span: Range) -> Archive:
-    """What `palace.duckdb` holds of some days; nothing at all if it is not there or cannot be read."""
-    out: Archive = {}
-    for place, statement in _TABLES.items():
-        days = "day BETWEEN CAST(? AS DATE) AND CAST(? AS DATE)"
+class _Stores:
+    """Tables and indexes of a home, each opened once for a look, when it is first asked for. Use as a context manager."""
+
+    def __init__(self, home: Home, *, indexes: bool) -> None:
+        self._home, self._indexes = home, indexes
+        self._open = ExitStack()
+
+    def __enter__(self) -> _Stores:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._open.close()
+
+    @cached_property
+    def _warehouse(self) -> duckdb.DuckDBPyConnection:
+        return self._open.enter_context(attached(self._home.path))
+
+    @cached_property
+    def _chroma(self) -> VectorReader | None:
+        return self._open.enter_context(reading(self._home.path / "chroma"))
+
+    @cached_property
+    def _lexical(self) -> LexicalReader | None:
         try:
-            rows = sql.query(home.path, statement.format(days=days), [span.first.isoformat(), span.last.isoformat()])[1]
-        except (NotBuiltError, sql.QueryError):
-            return {name: {} for name in _TABLES}
-        out[place] = {(row[0], row[1]): Held(row[2], _utc(row[3])) for row in rows}
-    return out
+            return open_reader(self._home.path / "lexical")
+        except StaleIndexError:
+            return None
+
+    def tables(self, span: Range) -> Archive:
+        """What `palace.duckdb` holds of some days; nothing at all if it is not there or cannot be read."""
+        import duckdb
+
+        out: Archive = {}
+        for place, statement in _TABLES.items():
+            try:
+                rows = self._warehouse.execute(statement, [span.first, span.last]).fetchall()
+            except (NotBuiltError, duckdb.Error):
+                return {name: {} for name in _TABLES}
+            out[place] = {(row[0], row[1]): Held(row[2], _utc(row[3])) for row in rows}
+        return out
+
+    def index_ids(self, span: Range) -> dict[str, set[str]]:
+        """The ids that both indexes hold of some days; nothing where the indexes are not looked at."""
+        if not self._indexes:
+            return {}
+        first, last = (day.year * 10_000 + day.month * 100 + day.day for day in (span.first, span.last))
+        lexical = set(self._lexical.ids(first, last)) if self._lexical is not None else set[str]()
+        try:
+            chroma = self._chroma.ids(span.first, span.last) if self._chroma is not None else set[str]()
+        except (TypeError, AttributeError):  # a mistake of ours is no lost drawer
+            raise
+        except Exception:  # noqa: BLE001 - whatever Chroma says of a damaged folder: nobody finds anything in it
+            chroma = set[str]()
+        return {"chroma": chroma, "lexical": lexical}
 
 
 def _utc(value: object) -> datetime | None:
     return value if isinstance(value, datetime) else None
-
-
-def _index_ids(home: Home, span: Range) -> dict[str, set[str]]:
-    first, last = (day.year * 10_000 + day.month * 100 + day.day for day in (span.first, span.last))
-    try:
-        reader = open_reader(home.path / "lexical")
-        lexical = set(reader.ids(first, last)) if reader is not None else set[str]()
-    except StaleIndexError:
-        lexical = set[str]()
-    try:
-        with reading(home.path / "chroma") as store:
-            chroma = store.ids(span.first, span.last) if store is not None else set[str]()
-    except (TypeError, AttributeError):  # a mistake of ours is no lost drawer
-        raise
-    except Exception:  # noqa: BLE001 - whatever Chroma says of a damaged folder: nobody finds anything in it
-        chroma = set[str]()
-    return {"chroma": chroma, "lexical": lexical}
