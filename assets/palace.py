@@ -13,6 +13,7 @@ from assets.running import (
     rooms_chart,
     run_stage,
     shown_counts,
+    told,
 )
 from assets.transcripts import redacted_transcripts
 from palace_pipeline.chunking import CHUNK_RECIPE
@@ -25,6 +26,7 @@ from palace_pipeline.stages.drawers import file_drawers
 from palace_pipeline.stages.embed import publish_vectors
 from palace_pipeline.stages.pages import write_pages
 from palace_pipeline.stages.recipes import VECTORS_RECIPE
+from palace_pipeline.store.vectors import held_open
 from palace_pipeline.transcripts.page import PAGE_RECIPE
 
 
@@ -128,12 +130,13 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
 def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Bring Chroma and the lexical index in line with the drawers."""
     home = palace.open()
-    span, counts = run_stage(context, home, publish_vectors)
+    with told(), home.writing(), held_open(home.path / "chroma"):
+        span, counts = run_stage(context, home, publish_vectors)
+        checks = checked(context, home, "drawer_embeddings", span)
     clean = dg.AssetCheckResult(
         check_name="nothing_is_found_in_the_index",
         passed=counts["scan_hits"] == 0,
         metadata={"places": counts["scan_hits"]},
         description=None if counts["scan_hits"] == 0 else "Delete `chroma/` in the palace home, then: palace ingest",
     )
-    checks = [*checked(context, home, "drawer_embeddings", span), clean]
-    return result(context, home, "drawer_embeddings", span, counts, checks)
+    return result(context, home, "drawer_embeddings", span, counts, [*checks, clean])

@@ -36,7 +36,7 @@ Damaged = tuple[str, str]
 """A month file of the lake that cannot be read: (table, month)."""
 
 _AT_ONCE = 10_000
-"""Conversations that tables and indexes are asked about together."""
+"""Conversations that are looked at together, in whole months; a month may have more."""
 _IN_AND_WANTED = ", ".join(f"{stage}_in, ({EXPECTED[stage]}) AS {stage}_wanted" for stage in STAGES)
 _COLUMNS = (
     "provider, conversation_id, day, dated, messages, superseded_by, status, built_day, page, normalized_out, "
@@ -61,20 +61,18 @@ def look_at_days(home: Home, ledger: Ledger, span: Range, recipes: Recipes, *, i
     `indexes`: also look into Chroma and the lexical index; while another process writes they are best left alone.
     """
     out = Days()
-    bounds = {**asdict(recipes), "first": span.first.isoformat(), "last": span.last.isoformat()}
-    rows = ledger.rows(
-        f"SELECT {_COLUMNS} FROM conversations WHERE day BETWEEN :first AND :last ORDER BY day, provider, conversation_id",
-        bounds,  # pyright: ignore[reportArgumentType] - named parameters
-    )
     held = {(place["provider"], place["conversation_id"]) for place in ledger.withheld()}
-    out.conversations = sum(not gone(row) for row in rows)
-    out.withheld = sum(key_of(row) in held or (row["status"] == "withheld" and not gone(row)) for row in rows)
     with _Stores(home, indexes=indexes) as stores:
-        for months in _together(split_by_month(rows)):
-            days = [row["day"] for _, of_month in months for row in of_month]
-            part_of_span = Range(date.fromisoformat(min(days)), date.fromisoformat(max(days)))
+        for part_of_span in _together(ledger, span):
+            rows = ledger.rows(
+                f"SELECT {_COLUMNS} FROM conversations WHERE day BETWEEN :first AND :last "
+                "ORDER BY day, provider, conversation_id",
+                {**asdict(recipes), **_iso(part_of_span)},  # pyright: ignore[reportArgumentType] - named parameters
+            )
+            out.conversations += sum(not gone(row) for row in rows)
+            out.withheld += sum(key_of(row) in held or (row["status"] == "withheld" and not gone(row)) for row in rows)
             tables, ids = stores.tables(part_of_span), stores.index_ids(part_of_span)
-            for month, part in ((month, part) for month, of_month in months for part in batches(of_month)):
+            for month, part in ((month, part) for month, of in split_by_month(rows) for part in batches(of)):
                 archive, drawers, chunks = _lake(home, month, part, out.damaged)
                 archive |= tables
                 archive["page"] = {
@@ -88,17 +86,27 @@ def look_at_days(home: Home, ledger: Ledger, span: Range, recipes: Recipes, *, i
     return out
 
 
-def _together(months: Iterable[tuple[str, list[Row]]]) -> Iterator[list[tuple[str, list[Row]]]]:
-    """Months in their order, as many together as tables and indexes are asked for at once: a question to them costs the
-    more the more they hold, whatever few days it is about."""
-    some: list[tuple[str, list[Row]]] = []
+def _together(ledger: Ledger, span: Range) -> Iterator[Range]:
+    """The days with conversations, as many whole months as are looked at together: a question to tables and indexes costs
+    the more the more they hold, whatever few days it is about."""
+    months = ledger.rows(
+        "SELECT min(day) AS first, max(day) AS last, count(*) AS conversations FROM conversations "
+        "WHERE day BETWEEN :first AND :last GROUP BY substr(day, 1, 7) ORDER BY 1",
+        _iso(span),  # pyright: ignore[reportArgumentType] - named parameters
+    )
+    first, last, count = None, None, 0
     for month in months:
-        if some and sum(len(rows) for _, rows in (*some, month)) > _AT_ONCE:
-            yield some
-            some = []
-        some.append(month)
-    if some:
-        yield some
+        if first is not None and last is not None and count + month["conversations"] > _AT_ONCE:
+            yield Range(first, last)
+            first, count = None, 0
+        first = first or date.fromisoformat(month["first"])
+        last, count = date.fromisoformat(month["last"]), count + month["conversations"]
+    if first is not None and last is not None:
+        yield Range(first, last)
+
+
+def _iso(span: Range) -> dict[str, str]:
+    return {"first": span.first.isoformat(), "last": span.last.isoformat()}
 
 
 # --- the source -------------------------------------------------------------------------------------------------------

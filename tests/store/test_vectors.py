@@ -18,6 +18,8 @@ from palace_pipeline.store.vectors import (
     VectorStore,
     clear_slack,
     filed_at,
+    held_open,
+    reading,
 )
 
 MODEL = ModelIdentity("small", "0" * 64, 4)
@@ -213,3 +215,38 @@ def test_a_large_collection_answers_as_before_when_its_slack_was_cleared(tmp_pat
         store.upsert([row(number) for number in range(1500, 1600)])
         assert store.sample_check([one.drawer_id for one in rows]) == []
         assert store.count() == 1600
+
+
+def test_a_directory_that_is_held_open_is_loaded_once_and_let_go_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chromadb.api.rust import RustBindingsAPI
+
+    started = list[object]()
+    begin = RustBindingsAPI.start
+
+    def counted(api: RustBindingsAPI) -> None:
+        started.append(api)
+        begin(api)
+
+    monkeypatch.setattr(RustBindingsAPI, "start", counted)
+    path = tmp_path / "chroma"
+    with held_open(path):
+        with VectorStore(path, MODEL) as store:
+            store.upsert([row(1), row(2)])
+        with reading(path) as read:
+            assert read is not None
+            assert read.ids(date(2024, 1, 2), date(2024, 1, 2)) == {"d1", "d2"}
+            assert set(read.stored(["d1", "d2"])) == {"d1", "d2"}
+        assert len(started) == 1
+        assert VectorStore.rebuild(path, MODEL, [row(3)]) == 1  # lets go of what lies in the place of the old one
+        with reading(path) as read:
+            assert read is not None
+            assert read.ids(date(2024, 1, 2), date(2024, 1, 2)) == {"d3"}
+    before = len(started)
+    with VectorStore(path, MODEL) as store:
+        assert store.count() == 1
+    assert len(started) == before + 1
+    with pytest.raises(OtherModelError), held_open(path), VectorStore(path, MODEL):
+        VectorStore(path, ModelIdentity("other", "1" * 64, 4)).__enter__()
+    assert VectorStore.rebuild(path, MODEL, []) == 0
