@@ -6,9 +6,9 @@ partner yet are left out, and a month that cannot be read is named, not fatal. N
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cached_property
 
@@ -27,6 +27,7 @@ _MESSAGE = [
     *("speaker", "text", "created_at", "local_time"),
 ]
 
+_NO_VECTORS = np.zeros((0, VECTORS["vector"].size), np.float32)
 Signature = tuple[tuple[tuple[str, int, int], ...], ...]
 
 
@@ -53,9 +54,13 @@ class Corpus:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class _Month:
+    """`row` [m]: the place in `chunks` of each vector; `model` [m]: the key of its model."""
+
     signature: Signature
     chunks: pl.DataFrame
-    vectors: pl.DataFrame
+    vectors: NDArray[np.float32]
+    row: NDArray[np.int64]
+    model: NDArray[np.object_]
 
 
 @dataclass(slots=True)
@@ -81,8 +86,9 @@ class CorpusReader:
             except LakeDamaged as error:
                 unread.append(str(error))
         if self._corpus is None or unread or found != self._months:
+            self._months, self._corpus = {}, None  # nobody needs them any more, and they are large
+            self._corpus = _joined(found, tuple(unread))
             self._months = found
-            self._corpus = _joined(found.values(), tuple(unread))
         return self._corpus
 
     def _signature(self, month: str) -> Signature:
@@ -93,7 +99,15 @@ class CorpusReader:
         drawers = self.lake.read("clean/drawers", [month], columns=["drawer_id", "wing", "room"])
         vectors = self.lake.read("clean/vectors", [month], columns=["drawer_id", "model", "vector"])
         placed = chunks.join(drawers, on="drawer_id", how="left", maintain_order="left")
-        return _Month(signature, placed, vectors)
+        rows = placed.select("drawer_id").with_row_index("row")
+        vectors = vectors.join(rows, on="drawer_id", how="inner", maintain_order="left")
+        return _Month(
+            signature,
+            placed,
+            vectors["vector"].to_numpy() if vectors.height else _NO_VECTORS,
+            vectors["row"].to_numpy().astype(np.int64),
+            vectors["model"].to_numpy().astype(object),
+        )
 
 
 def _stat(lake: Lake, table: str, month: str) -> tuple[tuple[str, int, int], ...]:
@@ -106,22 +120,27 @@ def _stat(lake: Lake, table: str, month: str) -> tuple[tuple[str, int, int], ...
     return tuple(found)
 
 
-def _joined(months: Iterable[_Month], unread: tuple[str, ...]) -> Corpus:
-    parts = list(months)
-    if not parts:
+def _joined(months: dict[str, _Month], unread: tuple[str, ...]) -> Corpus:
+    """The months as one. Their vectors lie in one array afterwards, and the months hold parts of it: a large archive's are
+    hundreds of megabytes, which must not lie in memory twice."""
+    if not months:
         schema = {name: CHUNKS[name] for name in _PLACE} | {name: DRAWERS[name] for name in ("wing", "room")}
-        nothing = np.zeros((0, VECTORS["vector"].size), np.float32)
         none = np.zeros(0, np.int64)
-        return Corpus(pl.DataFrame(schema=schema), nothing, none, none.astype(object), unread)
-    chunks = pl.concat([part.chunks for part in parts])
-    rows = chunks.select("drawer_id").with_row_index("row")
-    vectors = pl.concat([part.vectors for part in parts])
-    vectors = vectors.join(rows, on="drawer_id", how="inner", maintain_order="left")
+        return Corpus(pl.DataFrame(schema=schema), _NO_VECTORS, none, none.astype(object), unread)
+    vectors = np.empty((sum(len(month.vectors) for month in months.values()), _NO_VECTORS.shape[1]), np.float32)
+    rows: list[NDArray[np.int64]] = []
+    chunks, at = 0, 0
+    for name, month in months.items():
+        end = at + len(month.vectors)
+        vectors[at:end] = month.vectors
+        rows.append(month.row + chunks)
+        months[name] = replace(month, vectors=vectors[at:end])
+        chunks, at = chunks + month.chunks.height, end
     return Corpus(
-        chunks,
-        vectors["vector"].to_numpy() if vectors.height else np.zeros((0, VECTORS["vector"].size), np.float32),
-        vectors["row"].to_numpy().astype(np.int64),
-        vectors["model"].to_numpy().astype(object),
+        pl.concat([month.chunks for month in months.values()]),
+        vectors,
+        np.concatenate(rows),
+        np.concatenate([month.model for month in months.values()]),
         unread,
     )
 
@@ -180,7 +199,7 @@ class Days:
             rows = lake.read("clean/messages", [month], columns=[*_KEY, "seq", "day", "created_at", "local_time"])
             heads = lake.read("clean/conversations", [month], columns=[*_KEY, "dated"])
             rows = rows.join(heads, on=_KEY, how="left", maintain_order="left")
-            found.append(rows.filter(self._inside()).select(*_KEY, "seq"))
+            found.append(rows.filter(self.inside()).select(*_KEY, "seq"))
         mask = np.zeros(corpus.chunks.height, np.bool_)
         if found:
             placed = corpus.chunks.select(*_KEY, "first_seq", "last_seq").with_row_index("row")
@@ -188,9 +207,9 @@ class Days:
             mask[inside["row"].unique().to_numpy()] = True
         return mask
 
-    def _inside(self) -> pl.Expr:
-        """`day_of` between `since` and `until`, for the rows of a frame. Instants are compared, so that no zone's name
-        is needed (the system's may have none)."""
+    def inside(self) -> pl.Expr:
+        """For rows of messages with `dated` of their conversations: `day_of` between `since` and `until`. Instants are compared, so
+        that no zone's name is needed (the system's may have none)."""
         written = pl.col("local_time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
         day = written.fill_null(pl.when(pl.col("dated")).then(pl.col("day")))
         instant = pl.col("created_at")
