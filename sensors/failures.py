@@ -7,6 +7,7 @@ import orjson
 
 from palace_pipeline.alerts import send
 from palace_pipeline.resources import PalaceResource
+from palace_pipeline.runs import KILLED
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.home import Home
 
@@ -14,6 +15,9 @@ NEXT = (
     "What was finished before is kept. It is tried again with growing pauses; at once with `palace ingest`. "
     "`palace doctor` checks the archive."
 )
+
+_FROM_OUTSIDE = "This run has been marked as failed from outside the execution context."
+"""What Dagster says of a run whose process is gone."""
 
 
 def told(run: dg.DagsterRun, message: str, failed: list[tuple[str, str]], now: datetime) -> dict[str, object]:
@@ -28,7 +32,7 @@ def told(run: dg.DagsterRun, message: str, failed: list[tuple[str, str]], now: d
         "at": now.isoformat(timespec="seconds"),
         "days": [run.tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end")],
         "why_started": run.tags.get("palace/reason"),
-        "reasons": [f"{step}: {why}" for step, why in failed] or [message],
+        "reasons": [f"{step}: {why}" for step, why in failed] or [KILLED if message == _FROM_OUTSIDE else message],
         "next": NEXT,
     }
 

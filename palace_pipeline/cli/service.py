@@ -31,7 +31,9 @@ def main() -> None:
     descriptor, module, *arguments = sys.argv[1:]
     threading.Thread(target=end_with_parent, args=(int(descriptor),), daemon=True).start()
     sys.argv = [module, *arguments]
-    sys.path.pop(0)  # this file's folder, put there because it was started by its path
+    # This file's folder, put there because it was started by its path, is no place to import from. Something has to stand
+    # there: Dagster removes the first entry when it loads the definitions, which would be one of the user's PYTHONPATH.
+    sys.path[0] = sys.prefix
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

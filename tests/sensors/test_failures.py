@@ -134,3 +134,19 @@ def test_a_failed_run_leaves_its_reason_in_the_receipts_and_no_chat_text(
     assert "palace doctor" in told["next"]
     assert b"because" not in file.read_bytes()
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_run_whose_process_was_killed_says_so_whoever_noticed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    export(home / "inbox/a.json", chat("a", "why?", "because"))
+    resources = {"palace": PalaceResource(home=str(home))}
+    with dg.DagsterInstance.ephemeral(tempdir=str(tmp_path)) as instance:
+        assert defs.resolve_job_def("read_exports").execute_in_process(instance=instance, resources=resources).success
+        run = instance.create_run_for_job(defs.resolve_job_def("read_exports"))
+        event = instance.report_run_failed(run)  # as the code server does when the process of a run is gone
+        context = dg.build_run_status_sensor_context(
+            sensor_name="run_failures", dagster_event=event, dagster_instance=instance, dagster_run=run
+        ).for_run_failure()
+        tell(PalaceResource(home=str(home)).open(), context)
+    (file,) = (home / "receipts").glob("failed-*.json")
+    assert "the process of this run was killed" in json.loads(file.read_bytes())["reasons"][0]

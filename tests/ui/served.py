@@ -117,15 +117,16 @@ def waiting_run(ui: Served) -> str:
 
 
 @contextmanager
-def served(home: Path) -> Generator[Served]:
-    """Start `palace ui` on a home, wait until it can be opened, and leave nothing behind."""
+def served(home: Path, **variables: str) -> Generator[Served]:
+    """Start `palace ui` on a home (with `variables` in its environment), wait until it can be opened, and leave nothing
+    behind."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "palace_pipeline.cli", "--home", str(home), "ui", "--port", str(port)],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
-        env=environment(),
+        env={**environment(), **variables},
     )
     ui = Served(home, f"http://127.0.0.1:{port}", process)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import shutil
 import signal
 import socket
@@ -13,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from palace_pipeline.cli import service
 from palace_pipeline.cli.talk import UsageError
 from palace_pipeline.cli.ui import check_port
 from palace_pipeline.store.lock import writer
@@ -60,6 +63,30 @@ def test_a_taken_port_is_told_before_anything_is_started() -> None:
         with pytest.raises(UsageError, match=f"port {port} is taken"):
             check_port(port)
     check_port(free_port())
+
+
+def test_a_service_imports_from_where_its_parent_does_and_ends_with_it(tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text(
+        "import sys, time; print(sys.path, flush=True); time.sleep(60)", encoding="utf-8"
+    )
+    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, service.__file__, str(reading), "shown"],
+        stdout=subprocess.PIPE,
+        text=True,
+        pass_fds=(reading,),
+        env={**environment(), "PYTHONPATH": str(tmp_path)},
+        start_new_session=True,
+    )
+    os.close(reading)
+    assert child.stdout is not None
+    path = ast.literal_eval(child.stdout.readline())
+    os.close(writing)
+    assert child.wait(30) == -signal.SIGTERM
+    child.stdout.close()
+    # Dagster takes the first one away before it loads the definitions.
+    assert path[1] == str(tmp_path)
+    assert str(Path(service.__file__).parent) not in path
 
 
 @slow
