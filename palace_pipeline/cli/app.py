@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from palace_pipeline import __version__
-from palace_pipeline.cli.talk import NOT_BUILT_YET, USAGE, UsageError, say
+from palace_pipeline.cli.talk import USAGE, UsageError, say
 
 app = typer.Typer(
     name="palace",
@@ -241,17 +241,25 @@ def restore(
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
+Wing = Annotated[str | None, typer.Option(help="Only this wing (project, channel).")]
+Room = Annotated[str | None, typer.Option(help="Only this room.")]
+Provider = Annotated[str | None, typer.Option(help="Only this provider.")]
+Role = Annotated[
+    str | None, typer.Option(help="Only what this role said: user (your own words), assistant (answers), bot.")
+]
+Since = Annotated[datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="From this day on.")]
+Until = Annotated[datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="Up to this day.")]
+
+
 @app.command(rich_help_panel="Find")
 def search(
     query: Annotated[str | None, typer.Argument(help="What to look for, in any language.")] = None,
-    wing: Annotated[str | None, typer.Option(help="Only this wing (project, channel).")] = None,
-    room: Annotated[str | None, typer.Option(help="Only this room.")] = None,
-    provider: Annotated[str | None, typer.Option(help="Only this provider.")] = None,
-    role: Annotated[str | None, typer.Option(help="Only what this role said (user, assistant, bot).")] = None,
-    since: Annotated[
-        datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="From this day on.")
-    ] = None,
-    until: Annotated[datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="Up to this day.")] = None,
+    wing: Wing = None,
+    room: Room = None,
+    provider: Provider = None,
+    role: Role = None,
+    since: Since = None,
+    until: Until = None,
     limit: Annotated[int, typer.Option(min=1, max=1000)] = 10,
     json: Json = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Questions on stdin, answers on stdout, a line each.")] = False,
@@ -261,6 +269,103 @@ def search(
 
     only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
     raise typer.Exit(run_search(query, only, limit=limit, as_json=json, lines=jsonl))
+
+
+@app.command(rich_help_panel="Find")
+def first(
+    query: Annotated[str, typer.Argument(help="A topic, or the whole question, in any language.")],
+    wing: Wing = None,
+    room: Room = None,
+    provider: Provider = None,
+    role: Role = None,
+    since: Since = None,
+    until: Until = None,
+    json: Json = False,
+) -> None:
+    """When was something first discussed? Date, verbatim quote, page, and what was looked through to know it.
+
+    palace first "When did I first discuss PostgreSQL?"
+    """
+    from palace_pipeline.cli.find import Filters
+    from palace_pipeline.cli.trace import run_first
+
+    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
+    raise typer.Exit(run_first(query, only, as_json=json))
+
+
+@app.command(rich_help_panel="Find")
+def timeline(
+    query: Annotated[str, typer.Argument(help="A topic, in any language.")],
+    wing: Wing = None,
+    room: Room = None,
+    provider: Provider = None,
+    role: Role = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most conversations; those with most mentions stay.")] = 100,
+    json: Json = False,
+) -> None:
+    """How a topic developed: the conversations that speak of it, oldest first.
+
+    palace timeline PostgreSQL
+    """
+    from palace_pipeline.cli.find import Filters
+    from palace_pipeline.cli.trace import run_timeline
+
+    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
+    raise typer.Exit(run_timeline(query, only, limit=limit, as_json=json))
+
+
+@app.command(rich_help_panel="Find")
+def day(
+    date: Annotated[str, typer.Argument(help="A day in your time zone: 2024-05-31, today, yesterday.")],
+    provider: Provider = None,
+    json: Json = False,
+) -> None:
+    """One day across all providers: every conversation that has messages of it.
+
+    palace day 2024-05-31
+    """
+    from palace_pipeline.cli.trace import run_day
+
+    raise typer.Exit(run_day(date, provider=provider, as_json=json))
+
+
+@app.command(rich_help_panel="Find")
+def thread(
+    conversation: Annotated[str, typer.Argument(help="provider:id, a page, the beginning of an id, or a drawer's id.")],
+    around: Annotated[
+        int | None, typer.Option(min=0, help="Only around this message (`message_index` of a hit).", show_default=False)
+    ] = None,
+    context: Annotated[int, typer.Option(min=0, help="Messages on each side of it.")] = 5,
+    everything: Annotated[bool, typer.Option("--all", help="Also tool calls, tool output and thinking.")] = False,
+    json: Json = False,
+) -> None:
+    """One conversation, or what was said around one of its messages.
+
+    palace thread chatgpt:6634f2a1 --around 12
+    """
+    from palace_pipeline.cli.trace import run_thread
+
+    raise typer.Exit(run_thread(conversation, around=around, context=context, everything=everything, as_json=json))
+
+
+@app.command(rich_help_panel="Find")
+def similar(
+    text: Annotated[str | None, typer.Argument(help="A text; from stdin if it is left out.")] = None,
+    bar: Annotated[float, typer.Option(min=-1.0, max=1.0, help="How like it, at least.")] = 0.9,
+    wing: Wing = None,
+    room: Room = None,
+    provider: Provider = None,
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 10,
+    json: Json = False,
+) -> None:
+    """Is this text in the archive already? What is nearly the same (0.9 and more), most alike first."""
+    from palace_pipeline.cli.find import Filters
+    from palace_pipeline.cli.trace import run_similar
+
+    only = Filters(wing, room, provider)
+    raise typer.Exit(run_similar(text, only, bar=bar, limit=limit, as_json=json))
 
 
 rooms_app = typer.Typer(invoke_without_command=True)
@@ -343,30 +448,6 @@ def classify(
     from palace_pipeline.cli.filters import run_classify
 
     raise typer.Exit(run_classify(lines=jsonl))
-
-
-# --- not built yet ----------------------------------------------------------------------------------------------------
-
-_LATER = {
-    "first": "When was something first discussed?",
-    "timeline": "How a topic developed, by conversation.",
-    "day": "One day across all providers.",
-    "thread": "One conversation around a message.",
-}
-
-
-def _later(name: str, about: str) -> None:
-    def command() -> None:
-        say(f"palace {name} is not built yet.")
-        raise typer.Exit(NOT_BUILT_YET)
-
-    command.__doc__ = f"{about} (not built yet)"
-    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    app.command(name, rich_help_panel="Not built yet", context_settings=settings)(command)
-
-
-for _name, _about in _LATER.items():
-    _later(_name, _about)
 
 
 # --- start ------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -14,8 +15,12 @@ from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_js
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 
+if TYPE_CHECKING:
+    from palace_pipeline.search.engine import Only
 
-def _home() -> Home:
+
+def open_archive() -> Home:
+    """The home, if there is one. Raises UsageError."""
     home = Home(load_settings())
     if not home.exists:
         from palace_pipeline.cli.status import nothing_yet
@@ -38,6 +43,13 @@ class Filters:
     role: str | None = None
     since: date | None = None
     until: date | None = None
+    kinds: tuple[str, ...] = ()
+
+    def as_only(self) -> Only:
+        """The same for the functions of `search`."""
+        only: Only = {"wing": self.wing, "room": self.room, "provider": self.provider, "role": self.role}
+        only |= {"since": self.since, "until": self.until}
+        return only | {"kinds": self.kinds} if self.kinds else only
 
 
 def check_filters(home: Home, only: Filters) -> None:
@@ -67,7 +79,7 @@ def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, l
     """Hybrid search. Exit code 0 also when nothing is found: the verdict says so."""
     from palace_pipeline.search.engine import Searcher, search_lines
 
-    home = _home()
+    home = open_archive()
     check_filters(home, only)
     searcher = Searcher(home.path, home.settings)
     if lines:
@@ -78,12 +90,7 @@ def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, l
         query,
         # People get one conversation a line: ask for more hits, so that one long talk does not fill the list.
         limit=limit if as_json else limit * 4,
-        wing=only.wing,
-        room=only.room,
-        provider=only.provider,
-        role=only.role,
-        since=only.since,
-        until=only.until,
+        **only.as_only(),
     )
     if as_json:
         hits = [asdict(hit) for hit in result.hits]
@@ -102,13 +109,13 @@ def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, l
             f"  {best.score:.2f}",
         )
         screen.print(Text.assemble(*head))
-        screen.print(_marked(best.quote, best.marks))
+        screen.print(marked(best.quote, best.marks))
         more = f"  (+{len(found.hits) - 1} more)" if len(found.hits) > 1 else ""
         screen.print(Text(f"    {found.page}{more}", "dim"))
     return 0
 
 
-def _marked(quote: str, marks: Sequence[tuple[int, int]]) -> Text:
+def marked(quote: str, marks: Sequence[tuple[int, int]]) -> Text:
     """A quote with its matches in bold, indented."""
     # One mark for one character, so that the places of the matches stay where they are.
     text = Text("".join(c if c in "\t\n" or c.isprintable() else "\ufffd" for c in quote))
@@ -128,7 +135,7 @@ def run_stats(*, as_json: bool) -> int:
     from palace_pipeline.store.duckfile import NotBuiltError
     from palace_pipeline.trends import trends
 
-    home = _home()
+    home = open_archive()
     try:
         value = trends(home.path)
     except NotBuiltError:
@@ -150,7 +157,7 @@ def run_sql(query: str, *, as_json: bool) -> int:
     from palace_pipeline.store.sql import QueryError, to_json_rows
     from palace_pipeline.store.sql import query as run
 
-    home = _home()
+    home = open_archive()
     try:
         columns, rows = run(home.path, query)
     except QueryError as error:

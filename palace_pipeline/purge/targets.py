@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from sqlite3 import Row
 
 from ahocorasick_rs import BytesAhoCorasick
 
-from palace_pipeline.model import PROVIDERS, Conversation, from_record, page_hash
+from palace_pipeline.model import PROVIDERS, Conversation, from_record
 from palace_pipeline.redaction.forgetting import tombstone
 from palace_pipeline.redaction.funnel import conversation_fields
 from palace_pipeline.store.ledger import Key, Ledger
+from palace_pipeline.store.named import NotOneError, named_conversation
 from palace_pipeline.store.vault import Vault
-from palace_pipeline.transcripts.page_path import parse_name
 
-SHOWN = 10
 MOST_PROBES = 24
 """Pieces of one record that are looked for."""
 LEAST_ID = 16
@@ -37,44 +34,14 @@ def resolve(ledger: Ledger, named: str) -> Key:
 
     Raises PurgeError if there is none, more than one, or if it was continued in another that repeats all of it.
     """
-    rows = ledger.rows("SELECT provider, conversation_id, page, superseded_by, status FROM conversations ORDER BY 1, 2")
-    found = _exact(rows, named) or _by_page(rows, named) or _by_beginning(rows, named)
-    if not found:
-        raise PurgeError(f"no conversation of the archive is called {named!r} (see: palace sql 'from conversations')")
-    if len(found) > 1:
-        names = ", ".join(f"{row['provider']}:{row['conversation_id']}" for row in found[:SHOWN])
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise PurgeError(f"{named!r} is the beginning of {len(found)} conversations: {names}{more}")
-    row = found[0]
+    try:
+        row = named_conversation(ledger, named)
+    except NotOneError as error:
+        raise PurgeError(str(error)) from None
     if row["superseded_by"] and row["status"] != "purged":
         heir = f"{row['provider']}:{row['superseded_by']}"
         raise PurgeError(f"it was continued in {heir}, which repeats all of it; purge that one")
     return (row["provider"], row["conversation_id"])
-
-
-def _exact(rows: Sequence[Row], named: str) -> list[Row]:
-    return [row for row in rows if f"{row['provider']}:{row['conversation_id']}" == named]
-
-
-def _by_page(rows: Sequence[Row], named: str) -> list[Row]:
-    name = parse_name(Path(named).name)
-    if name is None:
-        return []
-    alike = [row for row in rows if page_hash(row["provider"], row["conversation_id"]) == name[1]]
-    known = [row for row in alike if row["page"] and Path(row["page"]).name == Path(named).name]
-    return known or alike
-
-
-def _by_beginning(rows: Sequence[Row], named: str) -> list[Row]:
-    whole = [row for row in rows if row["conversation_id"] == named]
-    return whole or [
-        row
-        for row in rows
-        if named
-        and (
-            row["conversation_id"].startswith(named) or f"{row['provider']}:{row['conversation_id']}".startswith(named)
-        )
-    ]
 
 
 def with_continued(ledger: Ledger, key: Key) -> list[Key]:

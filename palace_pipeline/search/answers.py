@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -99,35 +100,44 @@ class Answers:
 
     def ranked(self, role: str | None = None) -> list[Ranked]:
         """Each message once, with the best of its chunks, best first; only what one role said, and of the days asked."""
-        mean = float(np.mean([said.words.length for said in self._said])) if self._said else 1.0
         best: dict[tuple[str, str, int], Ranked] = {}
-        for said in self._said:
-            if (role is not None and said.row["role"] != role) or not self._days.holds(self._day(said)):
+        for said in self.said:
+            if not self.wanted(said, role):
                 continue
-            share = share_of_words(said.words, self._weights, mean)
-            asked = ASKED if said.row["role"] == "user" else 0.0
-            ranked = Ranked(self._near.score(said.place) + MESSAGE_WORDS * share + asked, share, said)
+            ranked = self.rank(said)
             place = (*said.key, said.row["seq"])
             if place not in best or best[place].score < ranked.score:
                 best[place] = ranked
         return sorted(best.values(), key=lambda ranked: -ranked.score)
 
+    def wanted(self, said: Said, role: str | None) -> bool:
+        """Is this of the role and of the days that are asked for?"""
+        return (role is None or said.row["role"] == role) and self._days.holds(self.day(said))
+
+    def rank(self, said: Said) -> Ranked:
+        """A message with its score."""
+        share = share_of_words(said.words, self._weights, self._mean_length)
+        asked = ASKED if said.row["role"] == "user" else 0.0
+        return Ranked(self._near.score(said.place) + MESSAGE_WORDS * share + asked, share, said)
+
     def coverage(self) -> float:
         """The share of the question's weight that stands in one of the nearest chunks, 0 to 1."""
         nearest = self._near.places[:_COVERED_BY]
-        words = {place: [said.words for said in self._said if said.place == place] for place in nearest}
+        words = {place: [said.words for said in self.said if said.place == place] for place in nearest}
         return max((covered(these, self._weights) for these in words.values()), default=0.0)
 
-    def hits(self, ranked: Sequence[Ranked]) -> list[Hit]:
-        """What is shown of messages."""
-        pages = _pages(self._home, {one.said.key for one in ranked})
+    def hits(self, ranked: Sequence[Ranked], also: Mapping[str, float] = MappingProxyType({})) -> list[Hit]:
+        """What is shown of messages; `also`: terms beside the question's that are marked, with their weights."""
+        pages = pages_of(self._home, {one.said.key for one in ranked})
         places = dict(zip(self._near.places, self._chunks.iter_rows(named=True), strict=True))
-        return [self._hit(one, places[one.said.place], pages) for one in ranked]
+        return [self._hit(one, places[one.said.place], pages, also) for one in ranked]
 
-    def _hit(self, ranked: Ranked, chunk: Mapping[str, Any], pages: Mapping[Key, str]) -> Hit:
+    def _hit(
+        self, ranked: Ranked, chunk: Mapping[str, Any], pages: Mapping[Key, str], also: Mapping[str, float]
+    ) -> Hit:
         said, row = ranked.said, ranked.said.row
-        quote = quote_of(said.text, {**self._weights.terms, **self._weights.characters})
-        day, dense = self._day(said), self._near.dense(said.place)
+        quote = quote_of(said.text, {**self._weights.terms, **self._weights.characters, **also})
+        day, dense = self.day(said), self._near.dense(said.place)
         return Hit(
             provider=row["provider"],
             conversation_id=row["conversation_id"],
@@ -139,8 +149,8 @@ class Answers:
             dense=None if dense is None else round(dense, 4),
             lexical=round(ranked.share, 4),
             date=None if day is None else day.isoformat(),
-            at=_moment(row["created_at"], row["local_time"]),
-            title=self._heads.get(said.key, ("", False))[0],
+            at=moment_text(row["created_at"], row["local_time"]),
+            title=self.title(said),
             page=pages.get(said.key, ""),
             wing=chunk["wing"],
             room=chunk["room"],
@@ -149,7 +159,12 @@ class Answers:
             marks=quote.marks,
         )
 
-    def _day(self, said: Said) -> date | None:
+    def title(self, said: Said) -> str:
+        """The title of a message's conversation."""
+        return self._heads.get(said.key, ("", False))[0]
+
+    def day(self, said: Said) -> date | None:
+        """The day of a message in the display zone; None if it is not known."""
         dated = self._heads.get(said.key, ("", False))[1]
         return self._days.day_of(said.row["created_at"], said.row["local_time"], said.row["day"], dated)
 
@@ -158,9 +173,14 @@ class Answers:
         return heads_of(self._lake, self._conversations)
 
     @cached_property
-    def _said(self) -> list[Said]:
+    def _mean_length(self) -> float:
+        return float(np.mean([said.words.length for said in self.said])) if self.said else 1.0
+
+    @cached_property
+    def said(self) -> list[Said]:
+        """Every message of the near chunks, once a chunk; in the order of these."""
         rows: dict[Key, list[dict[str, Any]]] = {}
-        for row in _counted(messages_of(self._lake, self._conversations)).iter_rows(named=True):
+        for row in counted(messages_of(self._lake, self._conversations)).iter_rows(named=True):
             rows.setdefault((row["provider"], row["conversation_id"]), []).append(row)
         pieces = texts_of(self._lake, self._chunks.filter(pl.col("kind") == "document"))
         out: list[Said] = []
@@ -174,7 +194,7 @@ class Answers:
         return out
 
 
-def _counted(messages: pl.DataFrame) -> pl.DataFrame:
+def counted(messages: pl.DataFrame) -> pl.DataFrame:
     """Message rows with `visible` and `message_index` (the count of visible messages before, in the conversation)."""
     visible = pl.col("role").is_in(VISIBLE_ROLES) & pl.col("branch_active") & pl.col("hidden_reason").is_null()
     index = pl.col("visible").cast(pl.Int64).cum_sum().over(_KEY) - 1
@@ -186,13 +206,13 @@ def _belongs(row: Mapping[str, Any], kind: str) -> bool:
     return bool(row["visible"]) if kind in ("exchange", "people") else True
 
 
-def _moment(created_at: datetime | None, local_time: str | None) -> str | None:
+def moment_text(created_at: datetime | None, local_time: str | None) -> str | None:
     if created_at is None:
         return local_time
     return created_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _pages(home: Path, keys: Iterable[Key]) -> dict[Key, str]:
+def pages_of(home: Path, keys: Iterable[Key]) -> dict[Key, str]:
     """Where the pages of conversations lie, by the ledger."""
     ledger = Ledger.reading(home / "ledger.sqlite")
     if ledger is None:

@@ -13,24 +13,41 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.search.answers import Answers, Hit
 from palace_pipeline.search.corpus import Corpus, CorpusReader, Days
 from palace_pipeline.search.languages import Floats, Passages, languages_of
 from palace_pipeline.search.near import allowed_rows, nearest_chunks, shares_of_words, spread
-from palace_pipeline.search.ranking import Verdict, verdict_of, weigh
+from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.lake import Key, Lake
 from palace_pipeline.store.lexical import Filters, LexicalReader, StaleIndexError, open_reader
-from palace_pipeline.transcripts.terms import query_terms
+from palace_pipeline.transcripts.terms import QueryTerms, query_terms
 
 DEFAULT_KINDS = ("exchange", "people", "document")
 _POOL = 40
 """Chunks whose messages are looked at, at least; twice the hits that are asked for if that is more."""
+
+
+NO_WORD = "The question holds no word to look for."
+
+
+class Only(TypedDict, total=False):
+    """What is looked through. `since`, `until`: days in the display zone, inclusive. `kinds` of chunks: exchange, people,
+    document, and on request tool and thinking, which are found by their words only."""
+
+    wing: str | None
+    room: str | None
+    provider: str | None
+    role: str | None
+    since: date | None
+    until: date | None
+    kinds: Sequence[str]
 
 
 class Embedder(Protocol):
@@ -73,6 +90,35 @@ class SearchResult:
 
 
 @dataclass(slots=True, frozen=True, eq=False)
+class Asked:
+    """A question with all that it is asked of. `allowed` (which chunks the filters leave) and `likeness` (cosine, nan
+    without a vector) are by place in `corpus.chunks`; `troubles`: what could not be looked through, in words."""
+
+    query: str
+    terms: QueryTerms
+    weights: Weights
+    filters: Filters
+    days: Days
+    corpus: Corpus
+    allowed: NDArray[np.bool_]
+    likeness: Floats
+    reader: LexicalReader | None
+    troubles: tuple[str, ...]
+    alike: Callable[[Sequence[str]], Floats] | None
+    """Likeness of the question with texts by themselves (a chunk's vector holds its title and question as well)."""
+
+    @property
+    def tried(self) -> str:
+        """What was searched, in words."""
+        chunks = self.corpus.chunks.height
+        if not chunks:
+            return "The archive holds nothing that could be searched yet."
+        allowed = int(self.allowed.sum())
+        left = f"{allowed:,} of {chunks:,} chunks" if allowed < chunks else f"{chunks:,} chunks"
+        return "; ".join([f"Searched {left}", *self.troubles]) + "."
+
+
+@dataclass(slots=True, frozen=True, eq=False)
 class _Prepared:
     """The vectors of one corpus and one model, ready for questions; `places` in the corpus of its rows."""
 
@@ -95,87 +141,88 @@ class Searcher:
     def __init__(
         self, home: Path, settings: Settings, load: Callable[[EmbeddingSettings], Embedder] = load_default_model
     ) -> None:
-        self._home = home
+        self.home = home
         self._settings = settings
         self._load = load
-        self._lake = Lake(home / "lake")
-        self._corpus = CorpusReader(self._lake)
+        self.lake = Lake(home / "lake")
+        self._corpus = CorpusReader(self.lake)
         self._model: Embedder | None = None
         self._prepared: _Prepared | None = None
 
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        wing: str | None = None,
-        room: str | None = None,
-        provider: str | None = None,
-        role: str | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        kinds: Sequence[str] = DEFAULT_KINDS,
-    ) -> SearchResult:
-        """The messages nearest to a question, best first, at most `limit`.
+    def search(self, query: str, *, limit: int = 10, **only: Unpack[Only]) -> SearchResult:
+        """The messages nearest to a question, best first, at most `limit`."""
+        asked = self.ask(query, **only)
+        if asked is None:
+            return SearchResult(clean_text(query).strip(), "none", [], NO_WORD)
+        words = shares_of_words(asked.reader, asked.terms, asked.weights, asked.filters, asked.corpus, asked.allowed)
+        near = nearest_chunks(asked.likeness, words, asked.allowed, max(_POOL, 2 * limit))
+        answers = Answers(self.home, self.lake, asked.corpus, near, asked.weights, asked.days)
+        ranked = answers.ranked(asked.filters.role)
+        verdict = verdict_of(near.nearest, answers.coverage()) if ranked else "none"
+        return SearchResult(asked.query, verdict, answers.hits(ranked[:limit]), asked.tried)
 
-        `since`, `until`: days in the display zone, inclusive. `kinds` of chunks: exchange, people, document, and on
-        request tool and thinking, which are found by their words only.
+    def ask(self, query: str, *, as_passage: bool = False, **only: Unpack[Only]) -> Asked | None:
+        """A question made ready: what it is compared with, and how near each chunk is in meaning; None without a word.
+
+        `as_passage`: it is no question but a text like those of the archive.
         """
         query = clean_text(query).strip()
         terms = query_terms(query)
         if not terms:
-            return SearchResult(query, "none", [], "The question holds no word to look for.")
-        days = Days(since, until, self._settings.zone)
-        filters = _filters(days, provider=provider, wing=wing, room=room, role=role, kinds=kinds)
+            return None
+        days = Days(only.get("since"), only.get("until"), self._settings.zone)
+        filters = _filters(days, only)
         with ThreadPoolExecutor(1) as pool:  # the model loads while the lake is read
-            asked = pool.submit(self._query_vector, query)
+            vector = pool.submit(self._vector, query, as_passage=as_passage)
             corpus = self._corpus.read()
             reader, no_words = self._reader()
             allowed = allowed_rows(corpus, filters)
             if days.limited:
-                allowed &= days.rows(self._lake, corpus)
+                allowed &= days.rows(self.lake, corpus)
             frequency = reader.document_frequency if reader else lambda _: 0
             weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
-            words = shares_of_words(reader, terms, weights, filters, corpus, allowed)
-            likeness, no_meaning = self._likeness(corpus, asked)
-        near = nearest_chunks(likeness, words, allowed, max(_POOL, 2 * limit))
-        answers = Answers(self._home, self._lake, corpus, near, weights, days)
-        ranked = answers.ranked(role)
-        verdict = verdict_of(near.nearest, answers.coverage()) if ranked else "none"
-        tried = _tried(int(allowed.sum()), corpus.chunks.height, [*corpus.unread, no_words, no_meaning])
-        return SearchResult(query, verdict, answers.hits(ranked[:limit]), tried)
+            likeness, no_meaning, alike = self._likeness(corpus, vector)
+        troubles = tuple(trouble for trouble in (*corpus.unread, no_words, no_meaning) if trouble)
+        return Asked(query, terms, weights, filters, days, corpus, allowed, likeness, reader, troubles, alike)
 
-    def _query_vector(self, query: str) -> tuple[Embedder, Floats] | None:
+    def _vector(self, query: str, *, as_passage: bool) -> tuple[Embedder, Floats] | None:
         """The model and the question's vector; None if there is nothing to compare it with."""
-        if not self._lake.months("clean/vectors"):
+        if not self.lake.months("clean/vectors"):
             return None
         if self._model is None:
             self._model = self._load(self._settings.embedding)
-        return self._model, self._model.embed_query(query)
+        model = self._model
+        return model, model.embed_passages([query])[0] if as_passage else model.embed_query(query)
 
     def _reader(self) -> tuple[LexicalReader | None, str | None]:
         try:
-            reader = open_reader(self._home / "lexical")
+            reader = open_reader(self.home / "lexical")
         except StaleIndexError as error:
             return None, f"not by words: {error}"
         return reader, None if reader else "not by words: there is no lexical index"
 
-    def _likeness(self, corpus: Corpus, asked: Future[tuple[Embedder, Floats] | None]) -> tuple[Floats, str | None]:
-        """Cosine by place (nan without a vector), or why there is none."""
+    def _likeness(
+        self, corpus: Corpus, asked: Future[tuple[Embedder, Floats] | None]
+    ) -> tuple[Floats, str | None, Callable[[Sequence[str]], Floats] | None]:
+        """Cosine by place (nan without a vector), or why there is none; and the same for any texts."""
         from palace_pipeline.embedding.convert import EmbeddingError
 
         nothing = spread(corpus, np.zeros(0, np.int64), [])
         try:
             known = asked.result()
         except EmbeddingError as error:
-            return nothing, f"not by meaning: {error}"
+            return nothing, f"not by meaning: {error}", None
         if known is None:
-            return nothing, "not by meaning: there are no vectors"
+            return nothing, "not by meaning: there are no vectors", None
         model, vector = known
         prepared = self._prepare(corpus, model)
         if not len(prepared.places):
-            return nothing, "not by meaning: the vectors were made with another model"
-        return spread(corpus, prepared.places, prepared.passages.likeness(vector)), None
+            return nothing, "not by meaning: the vectors were made with another model", None
+
+        def alike(texts: Sequence[str]) -> Floats:
+            return prepared.passages.others(model.embed_passages(texts)).likeness(vector)
+
+        return spread(corpus, prepared.places, prepared.passages.likeness(vector)), None, alike
 
     def _prepare(self, corpus: Corpus, model: Embedder) -> _Prepared:
         kept = self._prepared
@@ -187,20 +234,21 @@ class Searcher:
         return kept
 
 
-def _filters(days: Days, *, kinds: Sequence[str], **exact: str | None) -> Filters:
+def _filters(days: Days, only: Only) -> Filters:
     """The lexical index knows the UTC days of a chunk: a day of slack on each side covers every zone."""
     since, until = (
         None if day is None else int(f"{day + timedelta(days=slack):%Y%m%d}")
         for day, slack in ((days.since, -1), (days.until, 1))
     )
-    return Filters(kinds=tuple(kinds), since=since, until=until, **exact)
-
-
-def _tried(allowed: int, chunks: int, troubles: Iterable[str | None]) -> str:
-    if not chunks:
-        return "The archive holds nothing that could be searched yet."
-    left = f"{allowed:,} of {chunks:,} chunks" if allowed < chunks else f"{chunks:,} chunks"
-    return "; ".join([f"Searched {left}", *(trouble for trouble in troubles if trouble)]) + "."
+    return Filters(
+        provider=only.get("provider"),
+        wing=only.get("wing"),
+        room=only.get("room"),
+        role=only.get("role"),
+        kinds=tuple(only.get("kinds", DEFAULT_KINDS)),
+        since=since,
+        until=until,
+    )
 
 
 # --- palace search --jsonl --------------------------------------------------------------------------------------------

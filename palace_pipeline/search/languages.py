@@ -66,12 +66,19 @@ class Passages:
         weight = _TYPICAL_WEIGHT
         total = vectors.sum(axis=0, dtype=np.float64) + weight * languages.typical
         center = (total / (len(vectors) + weight)).astype(np.float32)
-        directions = languages.directions
+        return cls._measured(vectors, center, languages.directions)
+
+    @classmethod
+    def _measured(cls, vectors: Floats, center: Floats, directions: Floats) -> Passages:
         # |v - c|^2 without a copy of all v - c, less what the directions take out of it.
         squares = np.einsum("ij,ij->i", vectors, vectors) - 2 * (vectors @ center) + center @ center
         taken = vectors @ directions.T - directions @ center
         left = squares - np.einsum("ij,ij->i", taken, taken)
         return cls(vectors, center, directions, np.sqrt(np.maximum(left, 1e-6)).astype(np.float32))
+
+    def others(self, vectors: Floats) -> Passages:
+        """Other passages, seen from the mean of this archive."""
+        return self._measured(vectors, self.center, self.directions)
 
     def likeness(self, query: Floats) -> Floats:
         """Cosine (-1 to 1) of each row with a query vector, after language and the archive's mean are taken out."""

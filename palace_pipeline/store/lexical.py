@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from palace_pipeline.store.files import make_folder, put_back_folder, replacing_folder, restrict, write_bytes
-from palace_pipeline.transcripts.terms import ANALYSIS_VERSION, QueryTerms, index_terms, paired_characters
+from palace_pipeline.transcripts.terms import (
+    ANALYSIS_VERSION,
+    LEAST_RELATED,
+    MOST_RELATED,
+    Groups,
+    QueryTerms,
+    index_terms,
+    paired_characters,
+)
 
 if TYPE_CHECKING:
     import tantivy
@@ -196,6 +204,29 @@ class LexicalReader:
         hits = self._searcher.search(query.boolean_query(parts), limit, count=False).hits
         return [(str(self._searcher.doc(address).get_first("drawer_id")), float(score)) for score, address in hits]
 
+    def holding(self, groups: Groups, filters: Filters = Filters(), *, related: bool = False) -> list[str]:
+        """All drawers that hold, of each group, one of its terms: in their text, their title or their context.
+
+        `related`: words that begin like an asked one, or are one letter away, count too (`terms.related` decides).
+        """
+        import tantivy
+
+        if not groups or not self.count():
+            return []
+        schema, query = self._index.schema, tantivy.Query
+        parts: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        for group in groups:
+            wanted: list[tantivy.Query] = []
+            for term in group:
+                fields = ("body", "title", "context", *(("characters",) if len(term) == 1 else ()))
+                wanted += [query.term_query(schema, name, term, index_option="basic") for name in fields]
+                if related and LEAST_RELATED <= len(term) <= MOST_RELATED and term.isalpha():
+                    wanted += [query.fuzzy_term_query(schema, "body", term)]
+                    wanted += [query.regex_query(schema, "body", _alike(term))]
+            parts.append((tantivy.Occur.Must, query.boolean_query([(tantivy.Occur.Should, part) for part in wanted])))
+        parts += [(tantivy.Occur.Must, part) for part in _filter_queries(schema, filters)]
+        return self._ids_of(query.const_score_query(query.boolean_query(parts), 0.0), self.count())
+
     def _ids_of(self, query: tantivy.Query, limit: int) -> list[str]:
         hits = self._searcher.search(query, max(limit, 1), count=False).hits
         return [str(self._searcher.doc(address).get_first("drawer_id")) for _, address in hits]
@@ -288,6 +319,12 @@ def _filter_queries(schema: tantivy.Schema, filters: Filters) -> list[tantivy.Qu
     if filters.until is not None:
         queries.append(_or_unknown(_day_query(schema, "first_day", None, filters.until), "first_day"))
     return queries
+
+
+def _alike(term: str) -> str:
+    """A pattern for terms that begin with this one, or are its beginning (letters only, so nothing to escape)."""
+    shorter = (term[:size] for size in range(max(LEAST_RELATED, -(-6 * len(term) // 10)), len(term)))
+    return "|".join([f"{term}.*", *shorter])
 
 
 def _day_query(schema: tantivy.Schema, name: str, first: int | None, last: int | None) -> tantivy.Query:

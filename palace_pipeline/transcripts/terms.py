@@ -45,6 +45,8 @@ _CAMEL_BORDER = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]")
 _SINGLE = re.compile(rf"[{_PAIRED}]")
 _PHRASE_LANGUAGES = ("zh", "ja", "ko", "th")
 PARTICLE_WEIGHT = 0.2
+LEAST_RELATED, MOST_RELATED = 5, 40
+"""Letters of a word that may have related forms."""
 # What follows a base character and may be composed with it: looked at together, so that places in the text stay known.
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]*")
 
@@ -124,6 +126,79 @@ def query_terms(query: str) -> QueryTerms:
         return QueryTerms(content, tuple(alone))
     singles = tuple(term for term in everything if _SINGLE.fullmatch(term))
     return QueryTerms({term: 1.0 for term in everything if term not in singles}, singles)
+
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+def asked_groups(query: str) -> Groups:
+    """What has to stand in a text that speaks of all of the query: of each group at least one term (or character).
+
+    A word is a group; a compound counts whole or by its parts. In a run without blanks each character is a group of the
+    pairs that it is in: so the pair on the border of two words need not stand in the text (迁移数据库 speaks of
+    数据库迁移). Form words do not count, unless there is nothing else.
+    """
+    forms = _form_words()
+    plain, _ = _normalise(query)
+    content: dict[tuple[str, ...], None] = {}
+    everything: dict[tuple[str, ...], None] = {}
+    for match in _TOKEN.finditer(plain):
+        if run := match["paired"]:
+            everything |= dict.fromkeys((character,) for character in run)
+            for piece in forms.phrases.split(run):
+                content |= dict.fromkeys(_of_characters(piece, forms.particles))
+        else:
+            found = [term for term, _, _ in _terms_of(match)]
+            whole, *pieces = found
+            # `C++` is not `C`, but postgresql is PostgreSQL
+            parts = [(piece, whole) for piece in pieces] if len(pieces) > 1 else [(whole,)]
+            everything |= dict.fromkeys(parts)
+            content |= dict.fromkeys(part for part in parts if forms.words.isdisjoint(part))
+    return tuple(content or everything)
+
+
+def _of_characters(piece: str, particles: frozenset[str]) -> Generator[tuple[str, ...]]:
+    for place, character in enumerate(piece):
+        if character in particles:
+            continue
+        pairs = (piece[at : at + 2] for at in (place - 1, place) if 0 <= at < len(piece) - 1)
+        # A pair with a particle in it mostly stands on the border of two words.
+        yield tuple(pair for pair in pairs if particles.isdisjoint(pair)) or (character,)
+
+
+def plain_form(text: str) -> str:
+    """Text as it is compared word for word: compatibility form, simplified characters, case folded, blanks as one."""
+    return " ".join(_fold(_normalise(text)[0]).split())
+
+
+def bare_phrase(query: str) -> str:
+    """The query as it stands, in `plain_form`, without the form words and signs around it (the kettle? -> kettle)."""
+    forms = _form_words()
+    plain, _ = _normalise(query)
+    held = [match for match in _TOKEN.finditer(plain) if match["paired"] or _fold(match[0]) not in forms.words]
+    return plain_form(plain[held[0].start() : held[-1].end()] if held else plain)
+
+
+def related(asked: str, term: str) -> bool:
+    """Is this term another form of the one that was asked for: a longer or shorter word of its beginning (postgres,
+    postgresql), or one letter away (a slip of the pen)? Short terms have no other forms."""
+    if not (LEAST_RELATED <= len(asked) <= MOST_RELATED and len(term) >= LEAST_RELATED) or not (
+        asked.isalpha() and term.isalpha()
+    ):
+        return False
+    short, long = sorted((asked, term), key=len)
+    if long.startswith(short):
+        return len(short) >= 0.6 * len(long)
+    return len(short) >= 6 and len(long) - len(short) <= 1 and asked[0] == term[0] and _one_apart(short, long)
+
+
+def _one_apart(short: str, long: str) -> bool:
+    """One letter more, or another, or two that changed places."""
+    at = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[at:] == long[at + 1 :]
+    swapped = short[at + 1 : at + 2] + short[at : at + 1]
+    return short[at + 1 :] == long[at + 1 :] or (swapped == long[at : at + 2] and short[at + 2 :] == long[at + 2 :])
 
 
 @dataclass(slots=True, frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from palace_pipeline import __version__
-from palace_pipeline.cli.app import _LATER, main, take_home
+from palace_pipeline.cli.app import main, take_home
 from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import START, chat, export
 
@@ -161,7 +161,10 @@ def test_doctor_says_what_is_wrong_and_what_mends_it(palace: Run, built: Path, t
     assert "palace backfill --from 2024-05-01 --to 2024-05-31" in result.out
 
 
-@pytest.mark.parametrize("command", [("status",), ("search", "x"), ("sql", "select 1"), ("stats",), ("doctor",)])
+@pytest.mark.parametrize(
+    "command",
+    [("status",), ("search", "x"), ("sql", "select 1"), ("stats",), ("doctor",), ("first", "x"), ("day", "today")],
+)
 def test_reading_commands_make_no_home(palace: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
     result = palace(*command)
     assert result.code == 2
@@ -226,13 +229,6 @@ def test_version_and_help_are_quick_to_load() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
     assert "palace_pipeline" not in in_a_process("--help").stderr
-
-
-@pytest.mark.parametrize("name", sorted(_LATER))
-def test_what_is_not_built_says_so(palace: Run, name: str) -> None:
-    result = palace(name, "anything", "--flag")
-    assert result.code == 3
-    assert f"palace {name} is not built yet" in result.err
 
 
 def test_home_may_stand_anywhere_before_a_double_dash() -> None:

@@ -16,7 +16,7 @@ from palace_pipeline.search import languages
 from palace_pipeline.search.languages import Languages, Passages
 from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
 from palace_pipeline.search.ranking import Weights, Words, covered, share_of_words, verdict_of, weigh
-from palace_pipeline.transcripts.terms import query_terms
+from palace_pipeline.transcripts.terms import asked_groups, index_terms, paired_characters, query_terms, related
 
 RANDOM = np.random.default_rng(7)
 
@@ -157,3 +157,51 @@ def test_a_quote_is_always_a_slice_and_marks_lie_in_it(text: str, wanted: set[st
     ends = [place for mark in quote.marks for place in mark]
     assert ends == sorted(ends)
     assert all(0 <= start < end <= len(quote.text) for start, end in quote.marks)
+
+
+# --- what a text must hold to speak of all of a question --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "holds"),
+    [
+        ("数据库迁移", "我们要迁移数据库", True),
+        ("数据库迁移", "数据已经迁走", False),
+        ("PostgreSQL", "moved to postgresql last week", True),
+        ("PostgreSQL", "MySQL only", False),
+        ("gpt-4o", "GPT 4o is out", True),
+        ("C++", "plain C", False),
+        ("C++", "modern c++", True),
+        ("我的猫", "猫很可爱", True),
+        ("the kettle", "A kettle!", True),
+    ],
+)
+def test_groups(query: str, text: str, holds: bool) -> None:
+    held = set(index_terms(text)) | paired_characters(text)
+    assert all(not held.isdisjoint(group) for group in asked_groups(query)) is holds
+
+
+@given(st.text(max_size=60))
+def test_a_text_holds_all_of_itself(text: str) -> None:
+    held = set(index_terms(text)) | paired_characters(text)
+    groups = asked_groups(text)
+    assert all(not held.isdisjoint(group) for group in groups)
+    assert bool(groups) is bool(query_terms(text))
+
+
+@pytest.mark.parametrize(
+    ("asked", "term", "alike"),
+    [
+        ("postgr", "postgresql", True),
+        ("postgresql", "postgr", True),
+        ("lantern", "lantren", True),
+        ("lantern", "lanterns", True),
+        ("kettle", "settle", False),  # another word
+        ("model", "modal", False),  # too short for a slip
+        ("data", "date", False),
+        ("port", "portugal", False),
+    ],
+)
+def test_related_forms(asked: str, term: str, alike: bool) -> None:
+    assert related(asked, term) is alike
+    assert related(term, asked) is alike

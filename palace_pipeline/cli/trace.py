@@ -1,0 +1,256 @@
+"""`palace first`, `timeline`, `day`, `thread`, `similar`: when something was talked about, and what was said around it."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from palace_pipeline.cli.find import Filters, check_filters, marked, open_archive
+from palace_pipeline.cli.talk import UsageError, console, counted, out, out_json, say, shown
+from palace_pipeline.plots import sparkline
+
+if TYPE_CHECKING:
+    from palace_pipeline.search.first import Searched
+    from palace_pipeline.search.mentions import How, Mention
+    from palace_pipeline.search.reading import Spoken, Talk
+
+_SHOWN = 60
+"""Messages of a thread that are shown; `--json` has them all."""
+_LINES = 12
+"""Lines of a message that are shown of a day."""
+HOW: dict[How, str] = {
+    "exact": "in these words",
+    "words": "with all of these words",
+    "together": "with all of these words in one exchange",
+    "related": "in other forms of these words",
+    "meaning": "by meaning only",
+}
+
+
+def run_first(query: str, only: Filters, *, as_json: bool) -> int:
+    """The first mention. Exit code 0 also when there is none: the verdict says so."""
+    from palace_pipeline.search.engine import Searcher
+    from palace_pipeline.search.first import first_mention
+
+    home = open_archive()
+    check_filters(home, only)
+    found = first_mention(Searcher(home.path, home.settings), query, **only.as_only())
+    if as_json:
+        out_json(found.as_json())
+        return 0
+    if found.first is None:
+        out(f"No mention of {found.topic!r} with a date. {found.tried}")
+        if not found.undated:
+            say(f"The nearest there is: palace search {found.topic!r}")
+    else:
+        _show_mention(found.first)
+        out(f"The first mention {HOW[found.first.how]}. {_proof(found.searched, found.first)}")
+        if found.verdict == "weak":
+            out("No message holds the words; this is only the earliest that is near in meaning.")
+    if found.earlier:
+        out("\nEarlier, less literally:")
+        for one in found.earlier:
+            _show_mention(one)
+    if found.undated:
+        out(f"\nWithout a date ({counted(len(found.undated), 'message')}), so perhaps earlier:")
+        for one in found.undated[:3]:
+            _show_mention(one)
+    return 0
+
+
+def _proof(searched: Searched, first: Mention) -> str:
+    """What was looked through before the first mention."""
+    if first.when is None:
+        return ""
+    before = f"none of the {counted(searched.before, 'message')} before that day speaks of it"
+    whole = "" if searched.complete else " Not everything could be looked through; --json says what."
+    undated = f" {counted(searched.undated, 'message')} without a date." if searched.undated else ""
+    return (
+        f"Looked through {counted(searched.messages, 'message')} of {counted(searched.conversations, 'conversation')} from "
+        f"{searched.since} to {searched.until}; {before}.{undated}{whole}"
+    )
+
+
+def run_timeline(query: str, only: Filters, *, limit: int, as_json: bool) -> int:
+    """The conversations that speak of something, oldest first."""
+    from palace_pipeline.search.engine import Searcher
+    from palace_pipeline.search.timeline import timeline
+
+    home = open_archive()
+    check_filters(home, only)
+    found = timeline(Searcher(home.path, home.settings), query, limit=limit, **only.as_only())
+    if as_json:
+        out_json(found.as_json())
+        return 0
+    if not found.stations:
+        out(f"No mention of {found.topic!r}. {found.tried}")
+        return 0
+    if found.verdict == "weak":
+        out("No message holds the words; these are near in meaning.")
+    if len(found.months) > 1:
+        months = _all_months(min(found.months), max(found.months))
+        out(
+            f"{months[0]} {sparkline([found.months.get(month, 0) for month in months])} {months[-1]}  mentions by month"
+        )
+    screen = console()
+    for one in found.stations:
+        reach = "" if one.first_date == one.last_date else f" to {one.last_date}"
+        screen.print(
+            Text.assemble(
+                (f"{one.first_date or 'undated'}{reach}", "cyan"),
+                "  ",
+                (shown(one.title or "untitled"), "bold"),
+                (f"  {one.provider}, {counted(one.mentions, 'mention')}", "dim"),
+            )
+        )
+        screen.print(marked(one.mention.hit.quote, one.mention.hit.marks))
+        screen.print(Text(f"    {one.page}", "dim"))
+    if found.left_out:
+        say(f"{counted(found.left_out, 'conversation')} with fewer mentions left out (--limit).")
+    return 0
+
+
+def _all_months(first: str, last: str) -> list[str]:
+    year, month = map(int, first.split("-"))
+    out_months = [first]
+    while out_months[-1] < last:
+        year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+        out_months.append(f"{year:04d}-{month:02d}")
+    return out_months
+
+
+def run_day(day: str, *, provider: str | None, as_json: bool) -> int:
+    """One day in the display zone, across all providers."""
+    from palace_pipeline.search.reading import day_view
+
+    home = open_archive()
+    check_filters(home, Filters(provider=provider))
+    zone = home.settings.zone
+    found = day_view(home.path, _day(day, datetime.now(zone).date()), zone, provider=provider)
+    if as_json:
+        out_json(found.as_json())
+        return 0
+    for trouble in found.unread:
+        say(f"not read: {trouble}")
+    if not found.conversations:
+        out(f"Nothing was said on {found.day} ({found.zone}).")
+        return 0
+    total = sum(found.messages.values())
+    out(
+        f"{found.day} ({found.zone}): {counted(total, 'message')} in {counted(len(found.conversations), 'conversation')}"
+    )
+    screen = console()
+    for talk in found.conversations:
+        clocks = sorted(one.clock for one in talk.messages if one.clock)
+        reach = f"{clocks[0]}-{clocks[-1]}" if clocks else "no time"
+        count = f"{len(talk.messages)} of {talk.total}" if len(talk.messages) < talk.total else f"{talk.total}"
+        screen.print(
+            Text.assemble(
+                (f"{reach:12}", "cyan"),
+                (shown(talk.title or "untitled"), "bold"),
+                (f"  {talk.provider}, {count} messages", "dim"),
+            )
+        )
+        screen.print(marked(talk.opening, ()))
+        screen.print(Text(f"    {talk.page or f'{talk.provider}:{talk.conversation_id}'}", "dim"))
+    return 0
+
+
+def _day(text: str, today: date) -> date:
+    """A day as people say it: 2024-05-31, today, yesterday. Raises UsageError."""
+    if (word := text.strip().lower()) in ("today", "今天"):
+        return today
+    if word in ("yesterday", "昨天"):
+        return today - timedelta(days=1)
+    try:
+        return date.fromisoformat("-".join(part.zfill(2) for part in word.split("-")))
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is no day; write year-month-day, for example 2024-05-31, today or yesterday"
+        ) from None
+
+
+def run_thread(named: str, *, around: int | None, context: int, everything: bool, as_json: bool) -> int:
+    """One conversation, or what stands around one of its messages."""
+    from palace_pipeline.search.reading import thread
+    from palace_pipeline.store.lake import LakeDamaged
+    from palace_pipeline.store.named import NotOneError
+
+    home = open_archive()
+    try:
+        talk = thread(home.path, named, home.settings.zone, around=around, context=context, everything=everything)
+    except (NotOneError, LakeDamaged) as error:
+        raise UsageError(str(error)) from None
+    except IndexError as error:
+        raise UsageError(f"--around {around}: {error}") from None
+    if as_json:
+        out_json(talk.as_json())
+        return 0
+    out(f"{talk.title or 'untitled'}  ({talk.provider}:{talk.conversation_id}, {counted(talk.total, 'message')})")
+    if talk.page:
+        out(talk.page)
+    _show_messages(talk, everything=everything)
+    return 0
+
+
+def _show_messages(talk: Talk, *, everything: bool) -> None:
+    screen, day = console(), None
+    for one in talk.messages[:_SHOWN]:
+        if one.date != day:
+            day = one.date
+            screen.print(Text(f"\n{day or 'no date'}", "cyan"))
+        number = "" if one.message_index is None else f"[{one.message_index}] "
+        screen.print(Text.assemble((f"{number}{one.clock or ''} {_speaker(one)}".strip(), "bold")))
+        screen.print(marked(one.text, ()))
+    left = len(talk.messages) - _SHOWN
+    if left > 0:
+        say(f"{counted(left, 'message')} more: --around {talk.messages[_SHOWN].message_index or 0}, or --json for all.")
+    elif not everything and not talk.messages:
+        say("Nothing that people see; --all shows tools and thinking.")
+
+
+def _speaker(one: Spoken) -> str:
+    name = one.speaker or one.role
+    return f"{name} ({one.tool_name})" if one.tool_name else name
+
+
+def run_similar(text: str | None, only: Filters, *, bar: float, limit: int, as_json: bool) -> int:
+    """Is this text in the archive already? Exit code 0 either way."""
+    from palace_pipeline.search.engine import Searcher
+    from palace_pipeline.search.similar import duplicates_of
+
+    home = open_archive()
+    check_filters(home, only)
+    asked = sys.stdin.read() if text is None or text == "-" else text
+    found = duplicates_of(Searcher(home.path, home.settings), asked, bar=bar, limit=limit, **only.as_only())
+    if as_json:
+        out_json(found.as_json())
+        return 0
+    if not found.duplicate:
+        out(f"Nothing in the archive is as like it as {bar:.2f}. {found.tried}")
+    screen = console()
+    for one in found.similar:
+        screen.print(
+            Text.assemble((one.date, "cyan"), "  ", (shown(one.title or "untitled"), "bold"), f"  {one.similarity:.2f}")
+        )
+        screen.print(marked(one.quote, ()))
+        screen.print(Text(f"    {one.page}", "dim"))
+    return 0
+
+
+def _show_mention(mention: Mention) -> None:
+    hit, screen = mention.hit, console()
+    said_by = hit.speaker or hit.role
+    screen.print(
+        Text.assemble(
+            (hit.date or "undated", "cyan"),
+            "  ",
+            (shown(hit.title or "untitled"), "bold"),
+            (f"  {hit.provider}, {shown(said_by)}, {HOW[mention.how]}", "dim"),
+        )
+    )
+    screen.print(marked(hit.quote, hit.marks))
+    screen.print(Text(f"    {hit.page}", "dim"))

@@ -1,0 +1,222 @@
+"""Reading the archive as it was lived: one day across all providers, one conversation around a message."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from palace_pipeline.search.answers import counted, moment_text, pages_of
+from palace_pipeline.search.corpus import Days, heads_of
+from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
+from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
+from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.store.named import NotOneError, named_conversation
+
+_KEY = ["provider", "conversation_id"]
+_COLUMNS = [
+    *("day", *_KEY, "seq", "role", "kind", "branch_active", "hidden_reason"),
+    *("speaker", "text", "created_at", "local_time", "tool_name", "model"),
+]
+
+
+@dataclass(slots=True, frozen=True)
+class Spoken:
+    """One row of a conversation.
+
+    `message_index` counts the visible messages from 0, None for what people do not see (tools, thinking, other branches).
+    `at`: its instant in UTC, or its naive time. `clock`: `HH:MM` in the display zone (or of the naive time). None: not known.
+    """
+
+    message_index: int | None
+    seq: int
+    role: str
+    kind: str
+    speaker: str | None
+    at: str | None
+    date: str | None
+    clock: str | None
+    model: str | None
+    tool_name: str | None
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Talk:
+    """A conversation, or what was said in it on one day. `opening`: the beginning of what the user said first. `total`: visible
+    messages in all of it."""
+
+    provider: str
+    conversation_id: str
+    title: str
+    page: str
+    total: int
+    opening: str
+    messages: tuple[Spoken, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The conversation as values that JSON knows."""
+        return asdict(self)
+
+
+@dataclass(slots=True, frozen=True)
+class DayView:
+    """A day in the display zone: the conversations that have messages of it, by the time of the first of them. `undated`: is
+    never shown here, since nothing says on which day it was written. `unread`: months that could not be read, in words."""
+
+    day: str
+    zone: str
+    conversations: tuple[Talk, ...]
+    unread: tuple[str, ...]
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """Visible messages of the day by role."""
+        return dict(Counter(one.role for talk in self.conversations for one in talk.messages))
+
+    def as_json(self) -> dict[str, Any]:
+        """The day as values that JSON knows."""
+        return {
+            "day": self.day,
+            "zone": self.zone,
+            "messages": self.messages,
+            "conversations": [talk.as_json() for talk in self.conversations],
+            "unread": list(self.unread),
+        }
+
+
+def day_view(home: Path, day: date, zone: tzinfo, *, provider: str | None = None) -> DayView:
+    """What was said on one day, in all conversations or in those of one provider."""
+    lake, days = Lake(home / "lake"), Days(day, day, zone)
+    unread: list[str] = []
+    parts: list[pl.DataFrame] = []
+    for month in lake.months("clean/messages"):
+        if month > month_of(day + timedelta(days=1)):
+            break  # a conversation is filed under the day of its first message
+        try:
+            parts.append(_of_day(lake, month, days, provider))
+        except LakeDamaged as error:
+            unread.append(str(error))
+    rows = [row for part in parts for row in part.iter_rows(named=True)]
+    keys = sorted({(row["day"], (row["provider"], row["conversation_id"])) for row in rows})
+    heads, pages = heads_of(lake, keys), pages_of(home, {key for _, key in keys})
+    by_key: dict[Key, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_key.setdefault((row["provider"], row["conversation_id"]), []).append(row)
+    talks = [_talk(key, these, heads, pages, days, these[0]["total"]) for key, these in by_key.items()]
+    talks.sort(
+        key=lambda talk: (
+            talk.messages[0].clock or "99",
+            talk.messages[0].at or "",
+            talk.provider,
+            talk.conversation_id,
+        )
+    )
+    return DayView(day.isoformat(), str(zone), tuple(talks), tuple(unread))
+
+
+def _of_day(lake: Lake, month: str, days: Days, provider: str | None) -> pl.DataFrame:
+    """The visible messages of a day among those of a month file, with their texts; only those are read whole."""
+    known = [name for name in _COLUMNS if name not in ("text", "model", "tool_name")]
+    rows = lake.read("clean/messages", [month], columns=known)
+    if provider is not None:
+        rows = rows.filter(pl.col("provider") == provider)
+    rows = counted(rows.sort([*_KEY, "seq"], maintain_order=True)).with_columns(
+        total=pl.col("visible").sum().over(_KEY)
+    )
+    heads = lake.read("clean/conversations", [month], columns=[*_KEY, "dated"])
+    rows = rows.join(heads, on=_KEY, how="left", maintain_order="left").filter(pl.col("visible") & days.inside())
+    if rows.is_empty():
+        return rows.with_columns(text=pl.lit(""), model=pl.lit(None), tool_name=pl.lit(None))
+    keys = list(rows.select(_KEY).unique().iter_rows())
+    texts = lake.read("clean/messages", [month], keys=keys, columns=[*_KEY, "seq", "text", "model", "tool_name"])
+    return rows.join(texts, on=[*_KEY, "seq"], how="left", maintain_order="left")
+
+
+def thread(
+    home: Path, named: str, zone: tzinfo, *, around: int | None = None, context: int = 5, everything: bool = False
+) -> Talk:
+    """One conversation, or `context` visible messages on each side of the visible message `around` (from 0).
+
+    `named`: `provider:id`, a page's path, the unique beginning of an id, or a drawer's id (then around what it holds, unless
+    `around` is given). `everything`: tool calls, tool output and thinking too. Raises NotOneError if it is not clear which
+    conversation is meant, IndexError if it has no message of that number, LakeDamaged if its month cannot be read.
+    """
+    lake = Lake(home / "lake")
+    day, key, seq = _meant(home, lake, named)
+    rows = lake.read("clean/messages", [month_of(day)], keys=[key], columns=_COLUMNS)
+    rows = counted(rows.sort("seq", maintain_order=True)).with_columns(total=pl.col("visible").sum())
+    total = int(rows["visible"].sum())
+    if around is None and seq is not None:
+        near = rows.filter(pl.col("visible") & (pl.col("seq") >= seq))
+        around = int(near["message_index"][0]) if near.height else None
+    if around is not None and not 0 <= around < total:
+        raise IndexError(f"it has the messages 0 to {total - 1}" if total else "it has no visible message")
+    if around is not None:
+        shown = rows.filter(pl.col("visible") & pl.col("message_index").is_between(around - context, around + context))
+        rows = rows.filter(pl.col("seq").is_between(shown["seq"].min(), shown["seq"].max()))
+    if not everything:
+        rows = rows.filter(pl.col("visible"))
+    heads, pages = heads_of(lake, [(day, key)]), pages_of(home, [key])
+    return _talk(key, list(rows.iter_rows(named=True)), heads, pages, Days(None, None, zone), total)
+
+
+def _meant(home: Path, lake: Lake, named: str) -> tuple[date, Key, int | None]:
+    """Day, conversation, and the row a drawer begins with if its id was given."""
+    ledger = Ledger.reading(home / "ledger.sqlite")
+    if ledger is None:
+        raise NotOneError("the archive is empty")
+    try:
+        row = named_conversation(ledger, named)
+        if row["superseded_by"]:  # it was resumed in another, which repeats all of it
+            row = ledger.conversation((row["provider"], row["superseded_by"])) or row
+        return date.fromisoformat(row["day"]), (row["provider"], row["conversation_id"]), None
+    except NotOneError:
+        for month in lake.months("clean/chunks"):
+            chunks = lake.read("clean/chunks", [month], columns=["drawer_id", "day", *_KEY, "first_seq"])
+            for _, day, provider, name, seq in chunks.filter(pl.col("drawer_id") == named).iter_rows():
+                return day, (provider, name), seq
+        raise
+    finally:
+        ledger.close()
+
+
+def _talk(
+    key: Key,
+    rows: Sequence[dict[str, Any]],
+    heads: dict[Key, tuple[str, bool]],
+    pages: dict[Key, str],
+    days: Days,
+    total: int,
+) -> Talk:
+    title, dated = heads.get(key, ("", False))
+    said = tuple(_spoken(row, days, dated) for row in rows)
+    first = next((one.text for one in said if one.role == "user" and one.text.strip()), said[0].text if said else "")
+    return Talk(*key, title, pages.get(key, ""), total, quote_of(first, {}, QUOTE_LENGTH).text, said)
+
+
+def _spoken(row: dict[str, Any], days: Days, dated: bool) -> Spoken:
+    day = days.day_of(row["created_at"], row["local_time"], row["day"], dated)
+    clock: str | None = None
+    if row["created_at"] is not None:
+        clock = f"{row['created_at'].astimezone(days.zone):%H:%M}"
+    elif row["local_time"] is not None and len(row["local_time"]) > 10:
+        clock = f"{datetime.fromisoformat(row['local_time']):%H:%M}"
+    return Spoken(
+        message_index=row["message_index"] if row["visible"] else None,
+        seq=row["seq"],
+        role=row["role"],
+        kind=row["kind"],
+        speaker=row["speaker"],
+        at=moment_text(row["created_at"], row["local_time"]),
+        date=None if day is None else day.isoformat(),
+        clock=clock,
+        model=row["model"],
+        tool_name=row["tool_name"],
+        text=row["text"] or "",
+    )

@@ -1,0 +1,87 @@
+"""Is this in the archive already? Chunks whose text is nearly the same, by the likeness of their vectors."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from palace_pipeline.search.answers import pages_of
+from palace_pipeline.search.corpus import heads_of, texts_of
+from palace_pipeline.search.engine import NO_WORD, Only, Searcher
+from palace_pipeline.search.quotes import quote_of
+
+NEARLY_THE_SAME = 0.9
+"""Likeness (cosine without the part that says the language) from which two texts count as the same. A paraphrase has about 0.5
+to 0.8, another text on the same topic less."""
+_CONTEXT = 0.3
+"""What title and question may take from the likeness of a chunk with its own text (0.26 was seen)."""
+
+
+@dataclass(slots=True, frozen=True)
+class Similar:
+    """A chunk, with how like it is (-1 to 1)."""
+
+    similarity: float
+    provider: str
+    conversation_id: str
+    title: str
+    page: str
+    date: str
+    wing: str | None
+    room: str | None
+    drawer_id: str
+    quote: str
+
+
+@dataclass(slots=True, frozen=True)
+class Duplicates:
+    """`duplicate`: whether anything is as like as the bar; `similar`: what is, most alike first."""
+
+    duplicate: bool
+    bar: float
+    similar: tuple[Similar, ...]
+    tried: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as values that JSON knows."""
+        return {**asdict(self), "similar": [asdict(one) for one in self.similar]}
+
+
+def duplicates_of(
+    searcher: Searcher, text: str, *, bar: float = NEARLY_THE_SAME, limit: int = 10, **only: Unpack[Only]
+) -> Duplicates:
+    """The chunks that are at least as like a text as `bar`. Of a long text the model reads the beginning only.
+
+    The nearest are compared once more by their text alone: the vectors of the archive hold title and question as well.
+    """
+    asked = searcher.ask(text, as_passage=True, **only)
+    if asked is None:
+        return Duplicates(False, bar, (), NO_WORD)
+    if asked.alike is None:
+        return Duplicates(False, bar, (), asked.tried)
+    likeness = np.where(asked.allowed, np.nan_to_num(asked.likeness, nan=-1.0), -1.0)
+    near = [int(place) for place in np.argsort(-likeness, kind="stable")[:limit] if likeness[place] >= bar - _CONTEXT]
+    rows = asked.corpus.chunks[near]
+    texts = texts_of(searcher.lake, rows)
+    compared = asked.alike([texts.get(drawer_id, "") for drawer_id in rows["drawer_id"]]) if near else np.zeros(0)
+    keys = {(day, (p, c)) for day, p, c in rows.select("day", "provider", "conversation_id").iter_rows()}
+    heads, pages = heads_of(searcher.lake, sorted(keys)), pages_of(searcher.home, {key for _, key in keys})
+    found: list[Similar] = []
+    for value, row in zip(compared.tolist(), rows.iter_rows(named=True), strict=True):
+        key = (row["provider"], row["conversation_id"])
+        one = Similar(
+            round(value, 4),
+            *key,
+            heads.get(key, ("", False))[0],
+            pages.get(key, ""),
+            row["day"].isoformat(),
+            row["wing"],
+            row["room"],
+            row["drawer_id"],
+            quote_of(texts.get(row["drawer_id"], ""), asked.weights.terms).text,
+        )
+        found += [one] if value >= bar else []
+    found.sort(key=lambda one: (-one.similarity, one.drawer_id))
+    return Duplicates(bool(found), bar, tuple(found), asked.tried)

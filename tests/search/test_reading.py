@@ -1,0 +1,120 @@
+"""One day across providers, one conversation around a message, and texts that are there already."""
+
+from __future__ import annotations
+
+from datetime import UTC, date
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from palace_pipeline.model import Conversation
+from palace_pipeline.search.reading import day_view, thread
+from palace_pipeline.search.similar import duplicates_of
+from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.store.named import NotOneError
+from tests.search.small_archive import Archive, at, say
+
+
+@pytest.fixture
+def named(archive: Archive) -> Archive:
+    """The archive with the rows of its ledger."""
+    ledger = Ledger(archive.home / "ledger.sqlite")
+    with ledger.transaction():
+        for provider, name, day in (
+            ("chatgpt", "lamps", "2024-03-01"),
+            ("claude", "竞业", "2023-05-05"),
+            ("claude-code", "agent", "2024-05-05"),
+        ):
+            ledger.write(
+                "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages, page)"
+                " VALUES (?, ?, ?, 1, ?, '', 4, ?)",
+                (provider, name, day, day, f"conversations/{provider}/2024/{name}.md"),
+            )
+    ledger.close()
+    return archive
+
+
+def test_a_day_shows_all_providers_in_the_order_of_the_clock(archive: Archive) -> None:
+    archive.add(
+        Conversation("slack", "c1", [say("user", "early", created_at=at("2024-05-05T06:00:00"))], title="general")
+    )
+    found = day_view(archive.home, date(2024, 5, 5), UTC)
+    assert [(talk.provider, [one.text for one in talk.messages], talk.total) for talk in found.conversations] == [
+        ("slack", ["early"], 1),
+        ("claude-code", ["raise rpt_slot to 12", "rpt_slot is 12 now."], 2),
+    ]
+    assert found.messages == {"user": 2, "assistant": 1}
+    assert [one.clock for one in found.conversations[1].messages] == ["10:00", "10:02"]
+
+
+def test_a_day_is_one_of_the_display_zone_and_only_its_messages_count(archive: Archive) -> None:
+    shanghai = ZoneInfo("Asia/Shanghai")
+    found = day_view(archive.home, date(2024, 3, 2), shanghai)
+    assert [(t.conversation_id, len(t.messages), t.total, t.opening) for t in found.conversations] == [
+        ("lamps", 2, 4, "Which lantern did we buy for the terrace?")
+    ]
+    assert day_view(archive.home, date(2024, 3, 1), shanghai).conversations == ()
+    july = day_view(archive.home, date(2024, 7, 9), UTC)  # filed under the month of its first message
+    assert [one.message_index for one in july.conversations[0].messages] == [2, 3]
+    assert day_view(archive.home, date(2024, 7, 9), UTC, provider="claude").conversations == ()
+
+
+def test_a_day_of_an_archive_that_is_empty_or_damaged(tmp_path: Path, archive: Archive) -> None:
+    assert day_view(tmp_path / "none", date(2024, 5, 5), UTC).conversations == ()
+    archive.lake.path("clean/messages", "2023-05").write_bytes(b"no parquet")
+    found = day_view(archive.home, date(2024, 5, 5), UTC)
+    assert len(found.conversations) == 1
+    assert "2023-05.parquet" in found.unread[0]
+
+
+@pytest.mark.parametrize("name", ["chatgpt:lamps", "lamps", "lam", "chatgpt:la"])
+def test_a_conversation_by_its_names(named: Archive, name: str) -> None:
+    talk = thread(named.home, name, UTC)
+    assert (talk.provider, talk.conversation_id, talk.title, talk.total) == ("chatgpt", "lamps", "Terrace", 4)
+    assert [one.message_index for one in talk.messages] == [0, 1, 2, 3]
+    assert talk.messages[0].at == "2024-03-01T22:30:00Z"
+
+
+def test_around_a_message(named: Archive) -> None:
+    assert [m.message_index for m in thread(named.home, "lamps", UTC, around=2, context=1).messages] == [1, 2, 3]
+    assert [m.message_index for m in thread(named.home, "lamps", UTC, around=0, context=0).messages] == [0]
+    with pytest.raises(IndexError, match="0 to 3"):
+        thread(named.home, "lamps", UTC, around=4)
+
+
+def test_what_people_do_not_see_is_shown_on_request(named: Archive) -> None:
+    assert [one.role for one in thread(named.home, "agent", UTC).messages] == ["user", "assistant"]
+    everything = thread(named.home, "agent", UTC, everything=True).messages
+    assert [(one.role, one.message_index) for one in everything] == [
+        ("user", None),
+        ("user", 0),
+        ("thinking", None),
+        ("tool", None),
+        ("assistant", None),
+        ("assistant", 1),
+    ]
+
+
+def test_a_hit_leads_to_its_thread(named: Archive) -> None:
+    (hit, *_) = named.searcher().search("kettle").hits
+    talk = thread(named.home, hit.drawer_id, UTC, context=0)
+    assert (talk.conversation_id, [one.text for one in talk.messages]) == ("lamps", ["And the kettle?"])
+
+
+def test_no_such_conversation(named: Archive, tmp_path: Path) -> None:
+    with pytest.raises(NotOneError, match="nothing-like-it"):
+        thread(named.home, "nothing-like-it", UTC)
+    with pytest.raises(NotOneError, match="empty"):
+        thread(tmp_path / "none", "x", UTC)
+
+
+def test_texts_that_are_there_already(archive: Archive) -> None:
+    text = "Which lantern did we buy for the terrace?\n\nThe copper lantern from Fennel & Daughters, 48 euro."
+    found = duplicates_of(archive.searcher(), text)
+    assert found.duplicate
+    assert [(one.conversation_id, one.similarity) for one in found.similar] == [("lamps", 1.0)]
+    other = duplicates_of(archive.searcher(), "A quite different sentence about harbours.")
+    assert (other.duplicate, other.similar) == (False, ())
+    assert not duplicates_of(archive.searcher(), "").duplicate
+    assert duplicates_of(archive.searcher(), text, provider="claude").similar == ()
