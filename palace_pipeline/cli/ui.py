@@ -190,17 +190,20 @@ def serve(
         os.close(writing)
 
 
-def wait_for_socket(path: Path, child: subprocess.Popen[bytes]) -> None:
-    """Until somebody listens there; gives up when the process has ended or takes too long (`watch` says so then)."""
+def wait_for_socket(path: Path, child: subprocess.Popen[bytes]) -> bool:
+    """Until somebody listens there (or it takes too long); False if the process has ended, which `watch` says then."""
     until = time.monotonic() + READY_SECONDS
-    while child.poll() is None and time.monotonic() < until:
+    while time.monotonic() < until:
+        if child.poll() is not None:
+            return False
         with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
             try:
                 probe.connect(str(path))
             except OSError:
                 time.sleep(LOOK_SECONDS / 5)
             else:
-                return
+                break
+    return True
 
 
 def watch(

@@ -17,7 +17,7 @@ import pytest
 
 from palace_pipeline.cli import service
 from palace_pipeline.cli.talk import UsageError
-from palace_pipeline.cli.ui import check_port
+from palace_pipeline.cli.ui import check_port, serve
 from palace_pipeline.store.lock import writer
 from tests.ingest.exports_for_tests import chat, export
 from tests.ui.served import environment, free_port, palace, processes_of, served, until, waiting_run
@@ -87,6 +87,21 @@ def test_a_service_imports_from_where_its_parent_does_and_ends_with_it(tmp_path:
     # Dagster takes the first one away before it loads the definitions.
     assert path[1] == str(tmp_path)
     assert str(Path(service.__file__).parent) not in path
+
+
+def test_a_code_server_that_cannot_start_is_told_and_nothing_else_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken.py").write_text("raise SystemExit(3)", encoding="utf-8")
+    (tmp_path / "marks.py").write_text("open('started', 'w')", encoding="utf-8")
+    services = {"code server": ["broken"], "webserver": ["marks"]}
+    reading, writing = os.pipe()
+    variables = {**environment(), "PYTHONPATH": str(tmp_path)}
+    assert serve(services, tmp_path, variables, "http://127.0.0.1:1", reading, tmp_path / "socket") == 1
+    os.close(reading)
+    os.close(writing)
+    assert "the code server has ended by itself (code 3)" in capsys.readouterr().err
+    assert not (tmp_path / "started").exists()
 
 
 @slow
