@@ -179,7 +179,8 @@ def serve(
     try:
         for name in services:
             start(name)
-            wait_for_socket(code, children[name])
+            if len(children) == 1 and not wait_for_socket(code, children[name]):
+                break
         return watch(children, url, start_daemon_again)
     except Stopped:
         say("Stopping …")
