@@ -51,10 +51,10 @@ class Finding:
 
 def examine(home: Home, days: Range | None = None) -> list[Finding]:
     """All findings, worst last. `days`: those whose contents are checked (None: all of them)."""
-    findings = [*_version(home), *_permissions(home), *_databases(home)]
+    findings = [*_version(home), *_permissions(home), *_databases(home), *_key(home)]
     checks = (_lake, _tables, _unfinished, _kept)
-    if not any(finding.level == "wrong" and "the ledger" in finding.what for finding in findings):
-        # Without the ledger nobody knows what should be there.
+    if not any(finding.level == "wrong" and finding.what.startswith(("the ledger", "the key")) for finding in findings):
+        # Without the ledger nobody knows what should be there; without the key, by which recipe it was made.
         checks += (_indexes, _waiting, _failing, _withheld, _quarantine, _drift)
         findings += (finding for check in checks for finding in check(home))
         findings += _contents(home, days)
@@ -68,6 +68,8 @@ def _version(home: Home) -> Iterator[Finding]:
     version = home.version()
     if version == SCHEMA_VERSION:
         yield Finding("ok", f"home {home.path}, schema {version}")
+    elif version is None:
+        yield Finding("note", f"{home.path / 'schema_version'} is not there", "the next palace ingest writes it again")
     else:
         what = f"the home has schema {version}, this Palace writes {SCHEMA_VERSION}; nothing is lost by the change"
         yield Finding("note", what, "the next palace ingest brings it up to date")
@@ -110,6 +112,17 @@ def _databases(home: Home) -> Iterator[Finding]:
         )
 
 
+def _key(home: Home) -> Iterator[Finding]:
+    if not (home.path / ".key").exists():
+        yield Finding(
+            "wrong",
+            f"the key ({home.path / '.key'}) is not there: values that were purged are not known again when an export "
+            "still holds them",
+            "palace ingest, which makes a new one and redacts everything again; if you have purged values, put back the "
+            ".key of a backup instead",
+        )
+
+
 def _lake(home: Home) -> Iterator[Finding]:
     broken = 0
     for table in LAKE:
@@ -132,16 +145,18 @@ def _built_before(home: Home) -> bool:
 
 
 def _tables(home: Home) -> Iterator[Finding]:
+    from palace_pipeline.store.duckfile import read_through
     from palace_pipeline.store.sql import query
 
     if not home.warehouse.exists():
         if any(home.lake.months("clean/messages")):
-            yield Finding("wrong", "palace.duckdb is not there", "palace rebuild")
+            yield Finding("wrong", f"{home.warehouse} is not there", "palace rebuild")
         return
     try:
         count = query(home.path, "SELECT count(*) FROM conversations")[1][0][0]
+        read_through(home.path)
     except Exception as error:  # noqa: BLE001 - whatever DuckDB says of a damaged file, it cannot be used
-        yield Finding("wrong", f"palace.duckdb cannot be read ({type(error).__name__})", "palace rebuild")
+        yield Finding("wrong", f"{home.warehouse} cannot be read ({type(error).__name__})", "palace rebuild")
         return
     yield Finding("ok", f"palace.duckdb holds {count:,} conversations")
 

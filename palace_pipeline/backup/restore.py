@@ -45,6 +45,11 @@ def restore(home: Path, source: Path, batch: str, *, force: bool = False) -> Bac
                     _extract(backup.blocks(name), staged / name)
                     report("restore", number + 1, len(backup.about.members))
                 _make_ready(staged)
+            except BackupError as error:
+                shutil.rmtree(staged)
+                raise BackupError(
+                    f"{backup.about.path}: {error}. Nothing was restored; take an older backup"
+                ) from error
             except BaseException:
                 shutil.rmtree(staged)
                 raise
@@ -82,7 +87,7 @@ def _extract(blocks: Iterable[bytes], target: Path) -> None:
 def _make_ready(staged: Path) -> None:
     """Whatever indexes and tables lie in the home then: they are made anew, by us or by who comes after a kill."""
     if not (staged / "ledger.sqlite").exists() or not (staged / "schema_version").exists():
-        raise BackupError("the backup lacks the ledger; it is no whole backup. Nothing was changed")
+        raise BackupError("it lacks the ledger, so it is no whole backup")
     with closing(Ledger(staged / "ledger.sqlite")) as ledger:
         note_left(ledger)
         ledger.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -13,6 +13,7 @@ from typing import BinaryIO, Literal, Protocol
 import orjson
 
 from palace_pipeline.exports.base import Member
+from palace_pipeline.exports.engine import Element
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import Vault
@@ -133,7 +134,11 @@ class _Upto(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True)
 class VaultMember:
-    """A member read back from the vault. Elements of an array come as a JSON array again, lines as lines."""
+    """A member read back from the vault. Elements of an array come as a JSON array again, lines as lines.
+
+    That is for whoever has to see what it is; `kept_elements` gives them byte by byte as they were kept, where splitting
+    the array again would lose the blanks around one, and could not take apart what is damaged.
+    """
 
     ledger: Ledger
     vault: Vault
@@ -142,8 +147,8 @@ class VaultMember:
     use: Use
     size: int
     pieces: list[str]
-    elements: list[list[str]]
-    """Pieces of each element, for members that are kept element by element."""
+    elements: list[tuple[int, str, list[str]]]
+    """Position, name and pieces of each element, for members that are kept element by element."""
 
     @property
     def holds_lines(self) -> bool:
@@ -152,14 +157,26 @@ class VaultMember:
 
     def open(self) -> BinaryIO:
         if self.use == "array":
-            return io.BufferedReader(_Joined(self._elements(), b"[", b",", b"]"), 1 << 16)
+            return io.BufferedReader(_Joined(self._raw(), b"[", b",", b"]"), 1 << 16)
         if self.use == "lines":
-            return io.BufferedReader(_Joined(self._elements(), b"", b"\n", b"\n"), 1 << 16)
+            return io.BufferedReader(_Joined(self._raw(), b"", b"\n", b"\n"), 1 << 16)
         return self.vault.open_pieces(self.pieces)
 
-    def _elements(self) -> Iterator[bytes]:
-        for pieces in self.elements:
-            yield b"".join(self.vault.piece(name) for name in pieces) if pieces else NOTHING_KEPT
+    def _raw(self) -> Iterator[bytes]:
+        return (self._bytes(pieces) for _, _, pieces in self.elements)
+
+    def _bytes(self, pieces: list[str]) -> bytes:
+        return b"".join(self.vault.piece(name) for name in pieces) if pieces else NOTHING_KEPT
+
+    def kept_elements(self) -> Iterator[Element]:
+        """The elements as they were kept."""
+        for position, _, pieces in self.elements:
+            yield Element(position, self._bytes(pieces), f"line {position}" if self.holds_lines else f"[{position}]")
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Position -> name by which the ledger knows the element."""
+        return {position: name for position, name, _ in self.elements}
 
     def near(self, relative: str) -> VaultMember | None:
         """Another kept member of the same file (a ZIP), or of the same folder of exports."""
@@ -195,13 +212,13 @@ def _kept_members(ledger: Ledger, vault: Vault, where: str, values: tuple[str, .
     ]
 
 
-def _elements(ledger: Ledger, path: str, member: str) -> list[list[str]]:
+def _elements(ledger: Ledger, path: str, member: str) -> list[tuple[int, str, list[str]]]:
     rows = ledger.rows(
-        "SELECT e.pieces FROM file_elements f JOIN elements e USING (element) WHERE f.path = ? AND f.member = ? "
-        "ORDER BY f.position",
+        "SELECT f.position, e.element, e.pieces FROM file_elements f JOIN elements e USING (element) "
+        "WHERE f.path = ? AND f.member = ? ORDER BY f.position",
         (path, member),
     )
-    return [orjson.loads(row["pieces"]) for row in rows]
+    return [(row["position"], row["element"], orjson.loads(row["pieces"])) for row in rows]
 
 
 class _Joined(io.RawIOBase):

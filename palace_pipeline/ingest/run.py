@@ -253,9 +253,10 @@ class Run:
                         if head.shape == "object" and head.wrapped is None:
                             shape = "array"
                         file.kept.append(Kept(self.purged.known_as(member.path), shape, 0, "", []))
-                        self._read_elements(
-                            file, member, reader, elements_of(member, head, report, reader), sha256, report
-                        )
+                        found = elements_of(member, head, report, reader)
+                        if isinstance(member, VaultMember) and member.use in ("array", "lines"):
+                            found = member.kept_elements()
+                        self._read_elements(file, member, reader, found, sha256, report)
                     else:
                         self._read_whole(file, member, reader, head, sha256, report)
                     if note_drift(file.taken - taken, report):
@@ -285,11 +286,15 @@ class Run:
         recipe = self._recipe(reader, file.place)
         # What lies beside a database is part of its rows already.
         beside = [] if reader.layout == "rows" else [found] if (found := self._beside(member, file.place)) else []
+        # What the vault gives again keeps its name: a purge may have changed its bytes since.
+        names_kept = member.names if isinstance(member, VaultMember) and self.expected is not None else {}
         for element in elements:
             if element.raw is None:
                 read_one(element, member, reader, report)
                 continue
-            name = short_hash(reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), *beside, length=40)
+            name = names_kept.get(element.index) or short_hash(
+                reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), *beside, length=40
+            )
             if isinstance(member, VaultMember) and element.raw == NOTHING_KEPT:
                 report.skip(REMOVED, element.place, expected=True, unit="conversation")
             elif not self._link(file, member, element.index, name, report) and self._as_it_was(name):

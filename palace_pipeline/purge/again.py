@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
-
 from palace_pipeline.exports.base import Member, Report
 from palace_pipeline.exports.engine import identify, read_member
 from palace_pipeline.exports.parse import conversations_in
@@ -46,17 +44,15 @@ def files_with(ledger: Ledger, marks: Sequence[str]) -> list[str]:
 
 def _members(ledger: Ledger, vault: Vault, elements: Collection[str]) -> Iterator[Member]:
     """Members of the vault that hold some elements, and of those that are kept by elements nothing else."""
-    places: dict[tuple[str, str], list[list[str]]] = {}
+    places: dict[tuple[str, str], None] = {}
     for element in elements:
-        for row in ledger.rows(
-            "SELECT f.path, f.member, e.pieces FROM file_elements f JOIN elements e USING (element) WHERE element = ?",
-            (element,),
-        ):
-            places.setdefault((row["path"], row["member"]), []).append(orjson.loads(row["pieces"]))
-    for (path, name), pieces in places.items():
+        for row in ledger.rows("SELECT path, member FROM file_elements WHERE element = ?", (element,)):
+            places[row["path"], row["member"]] = None
+    for path, name in places:
         for member in vault_members(ledger, vault, path):
             if member.path == name:
-                yield replace(member, elements=pieces) if member.use in ("array", "lines") else member
+                own = [one for one in member.elements if one[1] in elements]
+                yield replace(member, elements=own) if member.use in ("array", "lines") else member
 
 
 def _read(member: Member) -> Iterator[Conversation]:

@@ -117,7 +117,8 @@ class Home:
 
     @property
     def exists(self) -> bool:
-        return (self.path / "schema_version").exists()
+        """True if there is an archive. Raises HomeTooNew, also for those who only read: its form is not known here."""
+        return self.version() is not None or self.ledger_path.exists()
 
     @property
     def conversations(self) -> Path:
@@ -184,11 +185,14 @@ class Home:
                 key.unlink()
 
     def version(self) -> int | None:
-        """The version of the home, None if it is not made yet. Raises HomeTooNew if this Palace does not know it."""
+        """The version of the home, None if it is not made yet, or the file that says it is lost.
+
+        Raises HomeTooNew if this Palace does not know it.
+        """
         marker = self.path / "schema_version"
-        if not marker.exists():
+        if not marker.exists() or not (said := marker.read_bytes().strip()).isdigit():
             return None
-        version = int(marker.read_text(encoding="utf-8").strip() or 0)
+        version = int(said)
         if version > SCHEMA_VERSION:
             raise HomeTooNew.of(self.path, version, SCHEMA_VERSION)
         return version

@@ -37,6 +37,14 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     export(folder / "chatgpt/conversations.json", *chats[:16])
     export(folder / "later/conversations.json", *chats[12:])
+    one = json.dumps(
+        chat("alone", "one chat saved by itself?", "with blanks behind it", start=START + 3 * DAY), indent=1
+    )
+    (folder / "alone.json").write_text(f"\n{one}\n\n")
+    turns = [
+        [{"role": "user", "content": f"line {n}?"}, {"role": "assistant", "content": f"yes, {n}"}] for n in range(3)
+    ]
+    (folder / "lines.jsonl").write_text("\n\r\n".join(json.dumps({"messages": said}) + " " for said in turns))
     (folder / "plan.md").write_text("# A plan\n\nApples first, then pears.\n")
     (folder / "cut.json").write_text('[{"mapping": ')
     return folder
@@ -63,6 +71,14 @@ def scribble(path: Path, rng: random.Random, *, first: int = 4096, pages: int = 
     path.write_bytes(data)
 
 
+def overwrite(path: Path, rng: random.Random, first: float, last: float) -> None:
+    """Garbage in a stretch of a file, given in parts of its length."""
+    data = bytearray(path.read_bytes())
+    start, end = int(len(data) * first), int(len(data) * last)
+    data[start:end] = rng.randbytes(end - start)
+    path.write_bytes(data)
+
+
 def of_lake(table: str, fault: Callable[[Path, random.Random], None]) -> Fault:
     def break_it(home: Home, rng: random.Random) -> None:
         fault(home.lake.path(table, rng.choice(home.lake.months(table))), rng)
@@ -82,6 +98,7 @@ FAULTS: dict[str, Fault] = {
     "lexical index deleted": lambda home, _: gone(home.path / "lexical"),
     "lexical index empty": lambda home, _: [cut(p, 0) for p in (home.path / "lexical").iterdir()],
     "palace.duckdb cut": lambda home, _: cut(home.warehouse, 0.5),
+    "palace.duckdb with garbage in the middle": lambda home, rng: overwrite(home.warehouse, rng, 0.4, 0.6),
     "palace.duckdb empty": lambda home, _: cut(home.warehouse, 0),
     "palace.duckdb deleted": lambda home, _: gone(home.warehouse),
     "palace.duckdb is another file": lambda home, _: home.warehouse.write_bytes(b"no database" * 1000),
@@ -104,6 +121,7 @@ FAULTS: dict[str, Fault] = {
     "vault cut in half": lambda home, _: cut(home.path / "vault/vault.sqlite", 0.5),
     "vault overwritten": lambda home, rng: (home.path / "vault/vault.sqlite").write_bytes(rng.randbytes(100_000)),
     "vault with garbage pages": lambda home, rng: scribble(home.path / "vault/vault.sqlite", rng, pages=4),
+    "key deleted": lambda home, _: gone(home.path / ".key"),
     "vault and ledger cut": lambda home, _: [cut(home.ledger_path, 0.3), cut(home.path / "vault/vault.sqlite", 0.7)],
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Homes of older versions, made by code: they are copied where they are changed, brought up to date and lose no row; homes
 of newer versions are refused, and nothing in them changes."""
 
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from palace_pipeline.store.ledger import Ledger, pack_index
 from palace_pipeline.store.upgrade import known_versions
 from palace_pipeline.store.versions import FILE, TooNew
 from tests.archive_state import state
+from tests.cli.conftest import Run, palace  # noqa: F401 - a fixture
 from tests.ingest.exports_for_tests import START, chat, export
 from tests.rebuild.archives import assert_same, copied, home_at, take
 
@@ -194,6 +196,31 @@ def test_a_newer_store_is_refused_and_nothing_is_changed(
     with pytest.raises(TooNew, match=r"newer Palace.*Nothing was changed; update Palace"):
         take(home, tmp_path / "new.json")
     assert content() == before
+
+
+@pytest.mark.parametrize("command", ["status", "search sky", "doctor", "sql 'SELECT 1'", "stats"])
+def test_a_newer_home_is_not_even_read(command: str, archive: Home, tmp_path: Path, palace: Run) -> None:  # noqa: F811
+    home = copied(archive, tmp_path / "home")
+    (home.path / "schema_version").write_text("99\n")
+    result = palace(*shlex.split(command), home=home.path)
+    assert result.code == 1
+    assert "was written by a newer Palace (schema 99" in result.err
+    assert result.out == ""
+
+
+@pytest.mark.parametrize("marker", [None, "", "two"])
+def test_a_home_whose_version_is_lost_is_still_an_archive(
+    marker: str | None, archive: Home, sources: Path, tmp_path: Path
+) -> None:
+    home = copied(archive, tmp_path / "home")
+    (home.path / "schema_version").unlink()
+    if marker is not None:
+        (home.path / "schema_version").write_text(marker)
+    assert home.exists
+    assert any(finding.what.endswith("schema_version is not there") for finding in examine(home))
+    take(home, sources)
+    assert home.version() == SCHEMA_VERSION
+    assert_same(home.path, archive.path)
 
 
 def test_versions_are_those_of_the_stores() -> None:
