@@ -20,7 +20,7 @@ from palace_pipeline.settings import SettingsError, default_home
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.stages.recipes import recipes_of
-from palace_pipeline.store.files import DISK_FULL, Told, disk_is_full
+from palace_pipeline.store.files import DISK_FULL, Told, disk_is_full, not_writable
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import LakeDamaged, month_of
 from palace_pipeline.store.ledger import Ledger
@@ -95,6 +95,8 @@ def failure(error: Exception) -> dg.Failure:
         return dg.Failure(str(error), allow_retries=False)
     if disk_is_full(error, default_home()):
         return dg.Failure(DISK_FULL, allow_retries=False)
+    if (words := not_writable(error, default_home())) is not None:
+        return dg.Failure(words, allow_retries=False)
     if isinstance(error, sqlite3.Error) and is_damage(error):
         return dg.Failure(DAMAGED, allow_retries=False)
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-6:]]

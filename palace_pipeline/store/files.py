@@ -37,6 +37,23 @@ def disk_is_full(error: BaseException, folder: Path) -> bool:
     return False
 
 
+def not_writable(error: BaseException, home: Path) -> str | None:
+    """For people, if an error comes from a folder of the home that may not be written; files, which are named after
+    chats, are not named. SQLite, DuckDB and Polars have their own words for it."""
+    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        place, why = str(error.filename or ""), os.strerror(error.errno)
+        inside = Path(place).relative_to(home).parts[:1] if place and Path(place).is_relative_to(home) else ()
+        where = home.joinpath(*inside)
+    elif "readonly database" in str(error).lower():
+        where, why = home, "Read-only file system"
+    else:
+        return None
+    return (
+        f"{why}: {where}. What was finished before is kept. The archive has to be writable for the user who runs Palace; "
+        "it is tried again by itself, at once with: palace ingest"
+    )
+
+
 def make_folder(path: Path, mode: int = 0o700) -> Path:
     """The folder, made with its parents if need be; new ones are the owner's alone."""
     if path.is_dir():

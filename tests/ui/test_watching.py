@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -145,6 +147,38 @@ def test_a_dropped_file_is_taken_and_one_that_kills_its_run_is_told_tried_again_
     # The command without that fault takes it at once.
     assert palace(home, "ingest").returncode == 0
     assert (status(home)["conversations"], status(home)["failing"]) == (3, [])
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """The folder may not be written for a while, not even by root."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("mounting a file system needs root")
+    if subprocess.run(["mount", "--bind", str(folder), str(folder)], check=False).returncode:
+        pytest.skip("this system does not let us mount")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_folder_that_may_not_be_written_is_told_and_its_days_are_made_when_it_may_be(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert palace(home, "ingest", str(export(tmp_path / "in/a.json", chat("a", "why?", "because")))).returncode == 0
+    with served(home) as ui:
+        with read_only(home / "lake"):
+            drop(home / "inbox", "b.json", chat("b", "how?", "so", start=START + 86_400))
+            until(lambda: list((home / "receipts").glob("failed-*.json")), "the failed run is told", 300)
+            (told,) = [json.loads(file.read_bytes()) for file in (home / "receipts").glob("failed-*.json")]
+            assert (told["job"], told["days"]) == ("build_days", ["2024-05-04", "2024-05-04"])
+            assert "normalized_transcripts: " in told["reasons"][0]
+            assert "Read-only file system" in told["reasons"][0]
+            until(lambda: status(home)["failing"], "the day is named as failing", 120)
+            assert [(one["what"], one["name"]) for one in status(home)["failing"]] == [("days", "2024-05-04")]
+        until(lambda: status(home)["days_with_work"] == 0, "it is made when the folder may be written again", 400)
+        assert status(home)["failing"] == []
+        assert runs(ui, "build_days")[0][1] == "SUCCESS"
 
 
 def backfill(ui: Served, days: list[str]) -> None:
