@@ -21,8 +21,8 @@ from palace_pipeline.search.ranking import ASKED, MESSAGE_WORDS, Weights, Words,
 from palace_pipeline.store.lake import Key, Lake
 from palace_pipeline.store.ledger import Ledger
 
-_COVERED_BY = 3
-"""The nearest chunks whose words count for the verdict."""
+_COVERED_BY, _COVERED_TOGETHER = 3, 20
+"""The nearest chunks whose words count for the verdict: each by itself, and all together."""
 _KEY = ["provider", "conversation_id"]
 
 
@@ -120,11 +120,14 @@ class Answers:
         asked = ASKED if said.row["role"] == "user" else 0.0
         return Ranked(self._near.score(said.place) + MESSAGE_WORDS * share + asked, share, said)
 
-    def coverage(self) -> float:
-        """The share of the question's weight that stands in one of the nearest chunks, 0 to 1."""
-        nearest = self._near.places[:_COVERED_BY]
-        words = {place: [said.words for said in self.said if said.place == place] for place in nearest}
-        return max((covered(these, self._weights) for these in words.values()), default=0.0)
+    def coverage(self) -> tuple[float, float]:
+        """The share of the question's weight that stands in one of the nearest chunks, and in the nearest together, 0 to 1."""
+        words: dict[int, list[Words]] = {place: [] for place in self._near.places[:_COVERED_TOGETHER]}
+        for said in self.said:
+            if said.place in words:
+                words[said.place].append(said.words)
+        alone = [covered(these, self._weights) for these in list(words.values())[:_COVERED_BY]]
+        return max(alone, default=0.0), covered([one for these in words.values() for one in these], self._weights)
 
     def hits(self, ranked: Sequence[Ranked], also: Mapping[str, float] = MappingProxyType({})) -> list[Hit]:
         """What is shown of messages; `also`: terms beside the question's that are marked, with their weights."""

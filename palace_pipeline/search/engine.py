@@ -158,7 +158,8 @@ class Searcher:
         near = nearest_chunks(asked.likeness, words, asked.allowed, max(_POOL, 2 * limit))
         answers = Answers(self.home, self.lake, asked.corpus, near, asked.weights, asked.days)
         ranked = answers.ranked(asked.filters.role)
-        verdict = verdict_of(near.nearest, answers.coverage()) if ranked else "none"
+        wanted = len(asked.weights.terms) + len(asked.weights.characters)
+        verdict = verdict_of(near.nearest, *answers.coverage(), wanted) if ranked else "none"
         return SearchResult(asked.query, verdict, answers.hits(ranked[:limit]), asked.tried)
 
     def ask(self, query: str, *, as_passage: bool = False, **only: Unpack[Only]) -> Asked | None:

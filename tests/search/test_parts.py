@@ -101,14 +101,16 @@ def test_coverage_counts_texts_together() -> None:
 
 
 def test_verdicts() -> None:
-    assert verdict_of(None, 1.0) == "found"
-    assert verdict_of(0.5, 0.0) == "found"
-    assert verdict_of(0.25, 0.1) == "weak"
-    assert verdict_of(0.1, 0.0) == "none"
-    assert verdict_of(-0.5, 0.3) == "weak"
+    assert verdict_of(None, 1.0, 1.0, 3) == "found"
+    assert verdict_of(0.6, 0.0, 0.0, 10) == "weak"  # in another language
+    assert verdict_of(0.3, 0.6, 0.9, 6) == "found"
+    assert verdict_of(0.3, 0.1, 0.1, 4) == "none"
+    assert verdict_of(0.4, 1.0, 1.0, 1) == "found"  # one word, and it is there
+    assert verdict_of(0.2, 0.0, 0.0, 1) == "none"
     order = ["none", "weak", "found"]
-    for low, high in ((0.0, 0.3), (0.3, 0.6)):
-        assert order.index(verdict_of(low, 0.2)) <= order.index(verdict_of(high, 0.2))
+    for low, high in ((-1.0, 0.0), (0.0, 0.3), (0.3, 0.9)):
+        assert order.index(verdict_of(low, 0.2, 0.3, 5)) <= order.index(verdict_of(high, 0.2, 0.3, 5))
+        assert order.index(verdict_of(0.3, 0.2, max(low, 0), 5)) <= order.index(verdict_of(0.3, 0.2, high, 5))
 
 
 # --- quotes -----------------------------------------------------------------------------------------------------------
