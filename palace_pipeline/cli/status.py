@@ -98,19 +98,29 @@ def _counts(home: Home, ledger: Ledger) -> dict[str, Any]:
         return {row[0]: row[1] for row in ledger.rows(sql)}
 
     live = "FROM conversations WHERE superseded_by IS NULL AND status != 'purged'"
-    first_last = ledger.one(f"SELECT min(day), max(day) {live} AND dated = 1")
+    # One pass over the conversations: each costs 0.04 CPU s at a hundred thousand.
+    found = ledger.rows(
+        "SELECT provider, count(*) AS conversations, sum(messages) AS messages, sum(dated = 0) AS undated, "
+        "sum(status = 'withheld') AS withheld, sum(status = 'partial') AS in_part, "
+        "min(day) FILTER (WHERE dated = 1) AS first_day, max(day) FILTER (WHERE dated = 1) AS last_day "
+        f"{live} GROUP BY provider ORDER BY conversations DESC, provider"
+    )
+
+    def summed(column: str) -> int:
+        return sum(row[column] or 0 for row in found)
+
     return {
         "home": str(home.path),
         "files": by("SELECT status, count(*) FROM files GROUP BY status"),
-        "conversations": count(f"SELECT count(*) {live}"),
-        "messages": count(f"SELECT sum(messages) {live}"),
-        "providers": by(f"SELECT provider, count(*) {live} GROUP BY provider ORDER BY 2 DESC, 1"),
-        "first_day": first_last[0] if first_last else None,
-        "last_day": first_last[1] if first_last else None,
+        "conversations": summed("conversations"),
+        "messages": summed("messages"),
+        "providers": {row["provider"]: row["conversations"] for row in found},
+        "first_day": min((row["first_day"] for row in found if row["first_day"]), default=None),
+        "last_day": max((row["last_day"] for row in found if row["last_day"]), default=None),
         "days": count(f"SELECT count(DISTINCT day) {live}"),
-        "undated": count(f"SELECT count(*) {live} AND dated = 0"),
-        "withheld": count(f"SELECT count(*) {live} AND status = 'withheld'"),
-        "withheld_in_part": count(f"SELECT count(*) {live} AND status = 'partial'"),
+        "undated": summed("undated"),
+        "withheld": summed("withheld"),
+        "withheld_in_part": summed("in_part"),
         "chunks_published": count("SELECT count(*) FROM published"),
         "not_taken": count("SELECT sum(count) FROM skips WHERE expected = 0"),
         "not_taken_by_unit": by("SELECT unit, sum(count) FROM skips WHERE expected = 0 GROUP BY unit ORDER BY unit"),
