@@ -60,9 +60,11 @@ class About(TypedDict):
 def about(name: str, description: str, *, by_day: bool = False) -> About:
     """Arguments of `dg.asset` that tell what the asset `name` is, where it stands, and what it leaves."""
     step = FLOW[name]
-    place = f"**Step {step.number} of {len(FLOW)}**, leaves `{step.leaves}` in the palace home ({_TEXT[step.text]})."
+    # Lists and the graph show the first words alone, and lists are in the order of the alphabet.
+    place = f"Step {step.number} of {len(FLOW)}. {description}"
+    leaves = f"**Leaves** `{step.leaves}` in the palace home ({_TEXT[step.text]})."
     return {
-        "description": "\n\n".join([description, place, *([_DAYS] if by_day else [])]),
+        "description": "\n\n".join([place, leaves, *([_DAYS] if by_day else [])]),
         "owners": OWNERS,
         "tags": {"palace/step": str(step.number), "palace/text": step.text},
         "pool": POOL,

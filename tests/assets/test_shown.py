@@ -19,7 +19,7 @@ def test_every_asset_says_where_it_stands_and_whether_it_holds_text() -> None:
     graph = defs.resolve_asset_graph()
     for name, step in FLOW.items():
         spec = SPECS[name]
-        assert f"**Step {step.number} of {len(FLOW)}**" in (spec.description or ""), name
+        assert (spec.description or "").startswith(f"Step {step.number} of {len(FLOW)}. "), name
         assert spec.tags["palace/text"] == step.text, name
         for parent in graph.get(spec.key).parent_keys:
             assert FLOW[parent.to_user_string()].number < step.number, name
