@@ -17,7 +17,17 @@ from palace_pipeline.model import VISIBLE_ROLES
 from palace_pipeline.search.corpus import Corpus, Days, heads_of, messages_of, texts_of
 from palace_pipeline.search.near import Near
 from palace_pipeline.search.quotes import quote_of
-from palace_pipeline.search.ranking import ASKED, MESSAGE_WORDS, Weights, Words, covered, share_of_words
+from palace_pipeline.search.ranking import (
+    AROUND_WORDS,
+    ASKED,
+    CONVERSATION_WORDS,
+    MESSAGE_WORDS,
+    Weights,
+    Words,
+    covered,
+    joined,
+    share_of_words,
+)
 from palace_pipeline.store.lake import Key, Lake
 from palace_pipeline.store.ledger import Ledger
 
@@ -117,8 +127,19 @@ class Answers:
     def rank(self, said: Said) -> Ranked:
         """A message with its score."""
         share = share_of_words(said.words, self._weights, self._mean_length)
-        asked = ASKED if said.row["role"] == "user" else 0.0
-        return Ranked(self._near.score(said.place) + MESSAGE_WORDS * share + asked, share, said)
+        score = self._near.score(said.place) + MESSAGE_WORDS * share
+        score += AROUND_WORDS * self._share_around(said) + CONVERSATION_WORDS * self._held_by[said.key]
+        return Ranked(score + (ASKED if said.row["role"] == "user" else 0.0), share, said)
+
+    def _share_around(self, said: Said) -> float:
+        """The share of a message and its neighbours, as one text of three times the usual length."""
+        index = said.row["message_index"]
+        near = [
+            words for at in (index - 1, index, index + 1) if (words := self._visible.get((said.key, at))) is not None
+        ]
+        if not said.row["visible"] or len(near) < 2:
+            near = [said.words]
+        return share_of_words(joined(near), self._weights, 3 * self._mean_length)
 
     def coverage(self) -> tuple[float, float]:
         """The share of the question's weight that stands in one of the nearest chunks, and in the nearest together, 0 to 1."""
@@ -174,6 +195,18 @@ class Answers:
     @cached_property
     def _heads(self) -> dict[Key, tuple[str, bool]]:
         return heads_of(self._lake, self._conversations)
+
+    @cached_property
+    def _visible(self) -> dict[tuple[Key, int], Words]:
+        return {(said.key, said.row["message_index"]): said.words for said in self.said if said.row["visible"]}
+
+    @cached_property
+    def _held_by(self) -> dict[Key, float]:
+        """What share of the question's weight the near chunks of each conversation hold together, 0 to 1."""
+        texts: dict[Key, list[Words]] = {}
+        for said in self.said:
+            texts.setdefault(said.key, []).append(said.words)
+        return {key: covered(these, self._weights) for key, these in texts.items()}
 
     @cached_property
     def _mean_length(self) -> float:
