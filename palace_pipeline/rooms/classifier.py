@@ -1,9 +1,10 @@
 """Filing: the wing, room and hall of a chunk.
 
-Room and hall come from the chunk's vector by linear classifiers that were fitted on labelled texts of ten languages, so
-neither language nor single words decide; the words of `defaults.toml` tip the balance where it is close. Rooms of
-`palace.toml` are recognised by likeness to their description and examples, measured against what is usual, and by
-their words; they go before the default rooms, since somebody wanted them.
+Room and hall come from the chunk's vector, and from what the text looks like, by linear classifiers that were fitted on
+labelled texts of eleven languages. What vectors say of the language is taken out first, so neither language nor single
+words decide; the words of `defaults.toml` tip the balance where it is close. Rooms of `palace.toml` are recognised by
+likeness to their description and examples, measured against what is usual, and by their words, in any language; they go
+before the default rooms, since somebody wanted them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, BinaryIO, Protocol
@@ -22,11 +23,12 @@ from numpy.typing import NDArray
 from palace_pipeline.embedding.derived import Arrays, derived_arrays
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.rooms.examples import FALLBACK, Axis, as_chunk, data_hash, definitions, examples
-from palace_pipeline.rooms.fit import Floats, LinearFit, fit, softmax
+from palace_pipeline.rooms.fit import Floats, LinearFit, fit, group_directions, softmax
+from palace_pipeline.rooms.shape import SIZE, shapes
 from palace_pipeline.settings import Room, Settings, Wing
 from palace_pipeline.transcripts.terms import index_terms
 
-ROOMS_RECIPE = f"1.{data_hash()}"
+ROOMS_RECIPE = f"2.{data_hash()}"
 """Raised when the same chunk, model and settings may be filed otherwise."""
 
 SHIPPED = "fitted.npz"
@@ -40,7 +42,7 @@ _MOST_CUES = 2
 _LIKE = 2.3
 """A text belongs to a room of the user's if it is this many standard deviations more like it than usual (one in 90)."""
 _LIKE_CUE = 0.75
-_USUAL = 100
+_USUAL = 300
 """Example vectors that are kept to know what likeness is usual."""
 
 
@@ -65,11 +67,15 @@ class Filed:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Fits:
-    """What was learned from the examples with one model. `usual`: vectors of some of them, [texts, dimension]."""
+    """What was learned from the examples with one model. `room` and `hall` take a vector with `shape.shapes` behind it.
+
+    `usual`: vectors of some of them, [texts, dimension]; `languages`: the directions in which languages differ.
+    """
 
     room: LinearFit
     hall: LinearFit
     usual: Floats
+    languages: Floats
 
 
 class Classifier:
@@ -79,9 +85,8 @@ class Classifier:
         self._model = model
         self._fits = fits or fitted(model)
         self._cues = {axis: [_cues(room) for room in definitions(axis)] for axis in _AXES}
-        others = [room.description for axis in _AXES for room in definitions(axis)] if rooms else []
-        contrast = model.embed_passages(others).mean(axis=0) if others else self._fits.usual[0]
-        self._own = [_OwnRoom.of(room, model, contrast, self._fits.usual) for room in rooms]
+        self._ground = _Ground.of(self._fits)
+        self._own = [_OwnRoom.of(room, model, self._ground) for room in rooms]
 
     def classify(self, texts: Sequence[str], vectors: NDArray[np.float32] | None = None) -> list[Filed]:
         """File texts. `vectors`: their passage vectors, float32 [texts, dimension], if they are known already."""
@@ -89,9 +94,11 @@ class Classifier:
             return []
         known = self._model.embed_passages(texts) if vectors is None else vectors.astype(np.float32, copy=False)
         terms = [frozenset(index_terms(text)) for text in texts]
-        rooms = self._probabilities("room", self._fits.room, known, terms)
-        halls = self._probabilities("hall", self._fits.hall, known, terms)
-        own = np.stack([room.likeness(known, terms) for room in self._own]) if self._own else None
+        shaped = np.hstack([known, shapes(texts)])
+        rooms = self._probabilities("room", self._fits.room, shaped, terms)
+        halls = self._probabilities("hall", self._fits.hall, shaped, terms)
+        bare = self._ground.bare(known) if self._own else known
+        own = np.stack([room.likeness(bare, terms) for room in self._own]) if self._own else None
         return [
             self._filed(terms[place], rooms[place], halls[place], None if own is None else own[:, place])
             for place in range(len(texts))
@@ -124,12 +131,34 @@ class Classifier:
 
 
 @dataclass(slots=True, frozen=True, eq=False)
-class _OwnRoom:
-    """A room of the user's: directions that lead to it, and how far other texts lie in them as a rule.
+class _Ground:
+    """What likeness is measured on. `usual`: bare vectors of texts as they come, [texts, dimension]."""
 
-    A direction leads from the descriptions of all other rooms to one of this room's descriptions or examples: without
-    that contrast a short description draws everything that is short.
-    """
+    center: Floats
+    languages: Floats
+    usual: Floats
+
+    @classmethod
+    def of(cls, fits: Fits) -> _Ground:
+        center = fits.usual.mean(axis=0)
+        return cls(center, fits.languages, _bare(fits.usual, center, fits.languages))
+
+    def bare(self, vectors: Floats) -> Floats:
+        return _bare(vectors, self.center, self.languages)
+
+
+def _bare(vectors: Floats, center: Floats, languages: Floats) -> Floats:
+    """Unit vectors seen from the middle of all texts, without what says their language: otherwise a short description
+    draws all that is short, and one in Chinese all that is Chinese."""
+    moved = vectors - center
+    moved = moved - (moved @ languages.T) @ languages
+    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-6)
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class _OwnRoom:
+    """A room of the user's: directions that lead to it (one for its description, each example, the words of each
+    language), and how far other texts lie in them as a rule."""
 
     name: str
     cues: tuple[frozenset[str], ...]
@@ -138,16 +167,16 @@ class _OwnRoom:
     spread: Floats
 
     @classmethod
-    def of(cls, room: Room, model: Embedder, contrast: Floats, usual: Floats) -> _OwnRoom:
+    def of(cls, room: Room, model: Embedder, ground: _Ground) -> _OwnRoom:
         said = [room.description, *room.examples, *(" ".join(words) for words in room.words.values())]
         described = [text for text in said if text.strip()]
-        directions = model.embed_passages([as_chunk(clean_text(text)) for text in described]) - contrast
-        likeness = usual @ directions.T
+        directions = ground.bare(model.embed_passages([as_chunk(clean_text(text)) for text in described]))
+        likeness = ground.usual @ directions.T
         return cls(room.name, _cues(room), directions, likeness.mean(axis=0), likeness.std(axis=0) + 1e-6)
 
-    def likeness(self, vectors: Floats, terms: Sequence[frozenset[str]]) -> NDArray[np.float64]:
+    def likeness(self, bare: Floats, terms: Sequence[frozenset[str]]) -> NDArray[np.float64]:
         """For each text: how many standard deviations more like the room than usual; a found word adds to it."""
-        above = ((vectors @ self.directions.T - self.usual) / self.spread).max(axis=1)
+        above = ((bare @ self.directions.T - self.usual) / self.spread).max(axis=1)
         cues = np.array([min(_hits(self.cues, have), _MOST_CUES) for have in terms])
         return above.astype(np.float64) + _LIKE_CUE * cues
 
@@ -180,30 +209,40 @@ def fitted(model: Embedder) -> Fits:
 def learn(model: Embedder) -> Fits:
     """Fit rooms and halls on all shipped examples, each in two forms: with `> ` marks, and as chunks have it."""
     texts = [example.text for example in examples()]
-    vectors = model.embed_passages([*texts, *(as_chunk(text) for text in texts)])
-    fits = {axis: _fit_axis(axis, vectors) for axis in _AXES}
-    as_chunks = vectors[len(texts) :]
-    usual = as_chunks[np.linspace(0, len(texts) - 1, min(_USUAL, len(texts))).astype(int)]
-    return Fits(fits["room"], fits["hall"], usual)
+    return learn_from(model.embed_passages(texts), model.embed_passages([as_chunk(text) for text in texts]))
+
+
+def learn_from(marked: Floats, chunks: Floats, used: Collection[int] | None = None) -> Fits:
+    """The same from the vectors of the examples in both forms; `used`: from those at these places only."""
+    places = sorted(range(len(examples())) if used is None else used)
+    room, hall = (_fit_axis(axis, marked, chunks, places) for axis in _AXES)
+    kept = np.linspace(0, len(places) - 1, min(_USUAL, len(places))).astype(int)
+    languages = group_directions(chunks[places], [examples()[place].lang for place in places])
+    return Fits(room, hall, chunks[places][kept], languages)
 
 
 def arrays_of(fits: Fits) -> Arrays:
     """What is kept of a fit."""
-    return {"usual": fits.usual.astype(np.float16)} | fits.room.arrays("room") | fits.hall.arrays("hall")
+    kept: Arrays = {"usual": fits.usual.astype(np.float16), "languages": fits.languages}
+    return kept | fits.room.arrays("room") | fits.hall.arrays("hall")
 
 
 def fits_of(arrays: Arrays) -> Fits:
     """The inverse of `arrays_of`."""
     room, hall = LinearFit.of_arrays(arrays, "room"), LinearFit.of_arrays(arrays, "hall")
-    return Fits(room, hall, arrays["usual"].astype(np.float32))
+    return Fits(room, hall, arrays["usual"].astype(np.float32), arrays["languages"].astype(np.float32))
 
 
-def _fit_axis(axis: Axis, vectors: Floats) -> LinearFit:
+def _fit_axis(axis: Axis, marked: Floats, chunks: Floats, places: Sequence[int]) -> LinearFit:
     labels = [room.name for room in definitions(axis)]
-    shares = [[example.share.get(axis, {}).get(label, 0.0) for label in labels] for example in examples()]
-    both_forms = np.array(shares * 2, np.float32)
-    used = both_forms.sum(axis=1) > 0
-    return fit(labels, vectors[used], both_forms[used])
+    labelled = [place for place in places if axis in examples()[place].share]
+    of_axis = [examples()[place] for place in labelled]
+    shares = np.array([[example.share[axis].get(label, 0.0) for label in labels] for example in of_axis], np.float32)
+    texts = [example.text for example in of_axis]
+    shaped = np.hstack([np.vstack([marked[labelled], chunks[labelled]]), shapes([*texts, *map(as_chunk, texts)])])
+    languages = [example.lang for example in of_axis] * 2
+    apart = np.pad(group_directions(shaped[:, :-SIZE], languages), ((0, 0), (0, SIZE)))
+    return fit(labels, shaped, np.vstack([shares, shares]), apart)
 
 
 def _cues(room: Room) -> tuple[frozenset[str], ...]:

@@ -15,6 +15,7 @@ _SCALE = 4.0
 _L2 = 0.003
 """Chosen by cross-validation (`benchmarks/rooms.py`); between 0.001 and 0.01 nothing changes."""
 _STEPS = 200
+_FEWEST_OF_A_GROUP = 3
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -43,14 +44,18 @@ class LinearFit:
         return cls(tuple(str(label) for label in arrays[f"{name}_labels"]), center, weights, bias)
 
 
-def fit(labels: Sequence[str], vectors: Floats, shares: Floats) -> LinearFit:
+def fit(labels: Sequence[str], vectors: Floats, shares: Floats, apart: Floats | None = None) -> LinearFit:
     """Softmax regression. `vectors` [texts, dimension]; `shares` [texts, labels] with rows that add up to 1.
+    `apart`: orthonormal directions [n, dimension] that must not matter.
 
     Every label weighs the same, however many texts it has. Accelerated gradient descent with a fixed number of steps:
     the same input gives the same result.
     """
     center = vectors.mean(axis=0)
     points = ((vectors - center) * _SCALE).astype(np.float64)
+    if apart is not None:
+        # The weights stay among the points, so they have nothing of these directions either.
+        points -= (points @ apart.T) @ apart
     targets = shares.astype(np.float64)
     importance = 1 / np.maximum(targets.sum(axis=0), 1e-9)[targets.argmax(axis=1)]
     importance /= importance.sum()
@@ -70,6 +75,22 @@ def fit(labels: Sequence[str], vectors: Floats, shares: Floats) -> LinearFit:
     return LinearFit(
         tuple(labels), center.astype(np.float32), (weights * _SCALE).astype(np.float32), bias.astype(np.float32)
     )
+
+
+def group_directions(vectors: Floats, groups: Sequence[str]) -> Floats:
+    """The directions in which groups of texts (their languages) differ as a whole: orthonormal, [n, dimension].
+
+    Taken out of the vectors, what is left says the same in every language. Groups of few texts say little of a language
+    and do not count.
+    """
+    of = np.array(groups)
+    large = [group for group in sorted(set(groups)) if (of == group).sum() >= _FEWEST_OF_A_GROUP]
+    if len(large) < 2:
+        return vectors[:0].astype(np.float32)
+    center = vectors.mean(axis=0)
+    apart = np.stack([vectors[of == group].mean(axis=0) - center for group in large])
+    _, sizes, directions = np.linalg.svd(apart.astype(np.float64), full_matrices=False)
+    return directions[sizes > max(0.1 * sizes[0], 1e-6)].astype(np.float32)
 
 
 def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -19,7 +19,8 @@ from palace_pipeline.embedding import model as embedding
 from palace_pipeline.rooms import classifier as under_test
 from palace_pipeline.rooms.classifier import Classifier, Fits, classify_lines, learn, wing_of
 from palace_pipeline.rooms.examples import FALLBACK, as_chunk, definitions, examples
-from palace_pipeline.rooms.fit import fit, softmax
+from palace_pipeline.rooms.fit import fit, group_directions, softmax
+from palace_pipeline.rooms.shape import SIZE, WEIGHT, shapes
 from palace_pipeline.settings import EmbeddingSettings, Room, Settings, Wing
 from palace_pipeline.transcripts.terms import index_terms
 
@@ -91,6 +92,44 @@ def test_fit_separates_and_gives_every_label_the_same_weight() -> None:
     assert np.array_equal(again.weights, learned.weights)
 
 
+def test_what_must_not_matter_does_not() -> None:
+    """Label and language go together in the texts; without the direction of the language the label alone decides."""
+    random = np.random.default_rng(2)
+    language = np.array([0, 0, 0, 1] * 20)
+    label = np.array([0, 0, 0, 1] * 20) ^ (np.arange(80) % 10 == 0)
+    vectors = random.normal(0, 0.05, (80, 4)).astype(np.float32)
+    vectors[:, 0] += language
+    vectors[:, 1] += label * 0.3
+    shares = np.eye(2, dtype=np.float32)[label]
+    apart = group_directions(vectors * [1, 0, 1, 1], list(map(str, language))).astype(np.float32)
+    assert np.allclose(np.abs(apart), [[1, 0, 0, 0]], atol=0.1)
+    learned = fit(("a", "b"), vectors, shares, apart)
+    assert np.abs(apart @ learned.weights).max() < 1e-5
+    # The other language, the first label: only what the label adds is looked at.
+    assert learned.scores(np.array([[1, 0, 0, 0], [0, 0.3, 0, 0]], np.float32)).argmax(axis=1).tolist() == [0, 1]
+
+
+def test_directions_of_groups_need_texts_and_more_than_one_group() -> None:
+    vectors = np.random.default_rng(3).normal(0, 1, (12, 5)).astype(np.float32)
+    assert group_directions(vectors, ["en"] * 12).shape == (0, 5)
+    assert group_directions(vectors, ["en"] * 10 + ["zh"] * 2).shape == (0, 5)
+    two = group_directions(vectors, ["en"] * 6 + ["zh"] * 6)
+    assert two.shape == (1, 5)
+    assert np.linalg.norm(two) == pytest.approx(1)
+
+
+def test_shapes_are_the_same_with_and_without_marks() -> None:
+    text = "> when at 10:30?\n1. run `main()`\n2. wait"
+    with_marks, as_chunks = shapes([text, as_chunk(text)])
+    assert np.allclose(with_marks, as_chunks, atol=0.01)
+    assert shapes([]).shape == (0, SIZE)
+    plain, fenced = shapes(["a word", "```\nx = f(1)\n```"])
+    assert plain.max() <= WEIGHT
+    assert fenced[1] == pytest.approx(WEIGHT)
+    assert plain[1] == 0
+    assert np.isfinite(shapes(["", "> ", "\n\n"])).all()
+
+
 def test_another_model_is_fitted_once_and_kept(fits: Fits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PALACE_CACHE", str(tmp_path))
     calls: list[int] = []
@@ -143,6 +182,39 @@ def test_a_room_of_the_users_goes_first_and_takes_only_its_own(fits: Fits) -> No
         ["服务一重启就报 502，是健康检查的路径改了", "> git undo the last commit\n`git reset --soft HEAD~1`"]
     )
     assert all(place.room != "kitchen" for place in others)
+
+
+def test_only_the_texts_of_own_rooms_are_embedded_when_vectors_are_known(fits: Fits) -> None:
+    asked: list[str] = []
+
+    class Watched(BagOfTerms):
+        def embed_passages(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+            asked.extend(texts)
+            return super().embed_passages(texts)
+
+    texts = [example.text for example in examples()[:5]]
+    room = Room(name="kitchen", description="cooking", examples=("> soup?\nStir.",), words={"en": ("oven", "pan")})
+    Classifier([room], Watched(), fits).classify(texts, BagOfTerms().embed_passages(texts))
+    assert sorted(asked) == sorted(["cooking", "soup?\n\nStir.", "oven pan"])
+    asked.clear()
+    Classifier([], Watched(), fits).classify(texts, BagOfTerms().embed_passages(texts))
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "room",
+    [
+        Room(name="养猫", words={"zh": ("猫砂", "驱虫")}),
+        Room(name="养猫", description="养猫 猫砂 驱虫"),
+        Room(name="养猫", examples=("> 小猫多久驱虫？\n两个月大开始，猫砂每天铲。",)),
+    ],
+)
+def test_one_of_description_examples_and_words_is_enough_in_any_script(room: Room, fits: Fits) -> None:
+    filing = Classifier([room], BagOfTerms(), fits)
+    [cat] = filing.classify(["> 小猫要驱虫吗\n要的，猫砂也要换。"])
+    assert cat.room == "养猫"
+    others = filing.classify(["> 数据库怎么选\n先看读写比例。", "> which regex\n`\\d+` does"])
+    assert all(place.room != "养猫" for place in others)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +291,36 @@ def test_the_real_model_goes_by_meaning() -> None:
 
 
 @pytest.mark.slow
+def test_a_room_in_one_language_takes_its_topic_in_others_and_not_all_of_its_language() -> None:
+    rooms = [
+        Room(name="做菜", words={"zh": ("菜谱", "做菜", "烘焙", "火候")}),
+        Room(name="pets", description="cats, dogs and other pets: care, food, vet"),
+    ]
+    filing = Classifier(rooms, embedding.load_model(EmbeddingSettings()))
+    taken = {
+        "糖醋排骨的汁怎么调?\n\n一勺料酒两勺酱油三勺糖,先煎后焖,最后大火收汁。": "做菜",
+        "How long do I simmer the ragù?\n\nThree hours on a low flame, then salt and pepper.": "做菜",
+        "味噌汁の出汁はどう取る?\n\n昆布を水に三十分、かつお節を入れて一分で漉します。": "做菜",
+        "小猫一直打喷嚏要不要去医院?\n\n精神和食欲正常先观察两天。": "pets",
+        "Wie gewöhne ich den Hund an die Leine?\n\nErst in der Wohnung, und jedes Mal belohnen.": "pets",
+        # Of a language that no room and no example is written in.
+        "แมวของฉันไม่ยอมกินอาหารใหม่\n\nค่อย ๆ ผสมกับอาหารเดิมหนึ่งสัปดาห์": "pets",
+    }
+    assert [place.room for place in filing.classify(list(taken))] == list(taken.values())
+    others = [
+        "服务一重启就报 502,怎么回事?\n\n健康检查的路径改了,网关还在探旧的。",
+        "还剩三周,怎么排期?\n\n第一周联调,第二周压测,第三周发版。",
+        "How do I undo the last commit?\n\n`git reset --soft HEAD~1`",
+    ]
+    own = {room.name for room in rooms}
+    assert [place.room in own for place in filing.classify(others)] == [False] * len(others)
+
+
+@pytest.mark.slow
 def test_the_shipped_fit_is_what_the_examples_give() -> None:
     model = embedding.load_model(EmbeddingSettings())
     shipped, now = under_test.fitted(model), learn(model)
     texts = [example.text for example in examples()]
-    vectors = model.embed_passages(texts)
+    vectors = np.hstack([model.embed_passages(texts), shapes(texts)])
     same = now.room.scores(vectors).argmax(axis=1) == shipped.room.scores(vectors).argmax(axis=1)
     assert same.mean() > 0.98
