@@ -14,10 +14,12 @@ def these(home: Home, ledger: Ledger, paths: Iterable[str]) -> Iterator[Seen | M
     """The files as they are now. The root of each: the configured folder that holds it, else that of the last time it was
     taken, else its own folder."""
     folders = [str(folder.absolute()) for folder in home.settings.folders]
-    known = {row["path"]: row["root"] for row in ledger.rows("SELECT path, root FROM files")}
 
     def root(path: str) -> str:
         inside = (folder for folder in folders if path.startswith(f"{folder.rstrip('/')}/"))
-        return next(inside, known.get(path, str(Path(path).parent)))
+        if (folder := next(inside, None)) is not None:
+            return folder
+        known = ledger.one("SELECT root FROM files WHERE path = ?", (path,))
+        return str(known["root"]) if known is not None else str(Path(path).parent)
 
-    return seen_again((path, root(path)) for path in paths)
+    return seen_again([(path, root(path)) for path in paths])
