@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,8 @@ from typing import Annotated
 import typer
 
 from palace_pipeline import __version__
+from palace_pipeline.cli.finding import finding
+from palace_pipeline.cli.options import Json, a_day
 from palace_pipeline.cli.talk import USAGE, UsageError, say
 
 app = typer.Typer(
@@ -24,20 +25,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 all done · 1 something was not taken · 2 wrong usage · 3 not built yet",
 )
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON value on stdout.")]
-
-
-def a_day(text: str) -> datetime:
-    """A day as it is written on the command line."""
-    how = "write year-month-day, for example 2024-05-31"
-    if re.fullmatch(r"\d{4}-\d{1,2}-\d{1,2}", text) is None:
-        raise typer.BadParameter(f"{text!r} is no day; {how}")
-    year, month, day = map(int, text.split("-"))
-    try:
-        return datetime(year, month, day)
-    except ValueError:
-        raise typer.BadParameter(f"there is no day {text!r} in the calendar; {how}") from None
 
 
 def _version(wanted: bool) -> None:
@@ -238,187 +225,15 @@ def restore(
     raise typer.Exit(run_restore(source, verify=verify, force=force, as_json=json))
 
 
-# --- finding ----------------------------------------------------------------------------------------------------------
-
-
-Wing = Annotated[str | None, typer.Option(help="Only this wing (project, channel).")]
-Room = Annotated[str | None, typer.Option(help="Only this room.")]
-Provider = Annotated[str | None, typer.Option(help="Only this provider.")]
-Role = Annotated[
-    str | None, typer.Option(help="Only what this role said: user (your own words), assistant (answers), bot.")
-]
-Since = Annotated[datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="From this day on.")]
-Until = Annotated[datetime | None, typer.Option(parser=a_day, metavar="YYYY-MM-DD", help="Up to this day.")]
-
-
-@app.command(rich_help_panel="Find")
-def search(
-    query: Annotated[str | None, typer.Argument(help="What to look for, in any language.")] = None,
-    wing: Wing = None,
-    room: Room = None,
-    provider: Provider = None,
-    role: Role = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 10,
-    json: Json = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Questions on stdin, answers on stdout, a line each.")] = False,
-) -> None:
-    """Search by words and by meaning. Each hit: score, date, title, page, verbatim quote."""
-    from palace_pipeline.cli.find import Filters, run_search
-
-    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
-    raise typer.Exit(run_search(query, only, limit=limit, as_json=json, lines=jsonl))
-
-
-@app.command(rich_help_panel="Find")
-def first(
-    query: Annotated[str, typer.Argument(help="A topic, or the whole question, in any language.")],
-    wing: Wing = None,
-    room: Room = None,
-    provider: Provider = None,
-    role: Role = None,
-    since: Since = None,
-    until: Until = None,
-    json: Json = False,
-) -> None:
-    """When was something first discussed? Date, verbatim quote, page, and what was looked through to know it.
-
-    palace first "When did I first discuss PostgreSQL?"
-    """
-    from palace_pipeline.cli.find import Filters
-    from palace_pipeline.cli.trace import run_first
-
-    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
-    raise typer.Exit(run_first(query, only, as_json=json))
-
-
-@app.command(rich_help_panel="Find")
-def timeline(
-    query: Annotated[str, typer.Argument(help="A topic, in any language.")],
-    wing: Wing = None,
-    room: Room = None,
-    provider: Provider = None,
-    role: Role = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most conversations; those with most mentions stay.")] = 100,
-    json: Json = False,
-) -> None:
-    """How a topic developed: the conversations that speak of it, oldest first.
-
-    palace timeline PostgreSQL
-    """
-    from palace_pipeline.cli.find import Filters
-    from palace_pipeline.cli.trace import run_timeline
-
-    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
-    raise typer.Exit(run_timeline(query, only, limit=limit, as_json=json))
-
-
-@app.command(rich_help_panel="Find")
-def day(
-    date: Annotated[str, typer.Argument(help="A day in your time zone: 2024-05-31, today, yesterday.")],
-    provider: Provider = None,
-    json: Json = False,
-) -> None:
-    """One day across all providers: every conversation that has messages of it.
-
-    palace day 2024-05-31
-    """
-    from palace_pipeline.cli.trace import run_day
-
-    raise typer.Exit(run_day(date, provider=provider, as_json=json))
-
-
-@app.command(rich_help_panel="Find")
-def thread(
-    conversation: Annotated[str, typer.Argument(help="provider:id, a page, the beginning of an id, or a drawer's id.")],
-    around: Annotated[
-        int | None, typer.Option(min=0, help="Only around this message (`message_index` of a hit).", show_default=False)
-    ] = None,
-    context: Annotated[int, typer.Option(min=0, help="Messages on each side of it.")] = 5,
-    everything: Annotated[bool, typer.Option("--all", help="Also tool calls, tool output and thinking.")] = False,
-    json: Json = False,
-) -> None:
-    """One conversation, or what was said around one of its messages.
-
-    palace thread chatgpt:6634f2a1 --around 12
-    """
-    from palace_pipeline.cli.trace import run_thread
-
-    raise typer.Exit(run_thread(conversation, around=around, context=context, everything=everything, as_json=json))
-
-
-@app.command(rich_help_panel="Find")
-def similar(
-    text: Annotated[str | None, typer.Argument(help="A text; from stdin if it is left out.")] = None,
-    bar: Annotated[float, typer.Option(min=-1.0, max=1.0, help="How like it, at least.")] = 0.9,
-    wing: Wing = None,
-    room: Room = None,
-    provider: Provider = None,
-    limit: Annotated[int, typer.Option(min=1, max=100)] = 10,
-    json: Json = False,
-) -> None:
-    """Is this text in the archive already? What is nearly the same (0.9 and more), most alike first."""
-    from palace_pipeline.cli.find import Filters
-    from palace_pipeline.cli.trace import run_similar
-
-    only = Filters(wing, room, provider)
-    raise typer.Exit(run_similar(text, only, bar=bar, limit=limit, as_json=json))
-
-
-rooms_app = typer.Typer(invoke_without_command=True)
-app.add_typer(rooms_app, name="rooms", rich_help_panel="Find")
-
-
-@rooms_app.callback()
-def rooms(context: typer.Context, json: Json = False) -> None:
-    """The rooms, halls and wings of the archive: how much is in each, and how that changed."""
-    if context.invoked_subcommand is not None:
-        return
-    from palace_pipeline.cli.rooms import run_rooms
-
-    raise typer.Exit(run_rooms(as_json=json))
-
-
-@rooms_app.command("try")
-def rooms_try(
-    file: Annotated[Path, typer.Argument(help="A TOML file with [[rooms]] (and [[wings]]) as in palace.toml.")],
-    json: Json = False,
-) -> None:
-    """Show what another set of rooms would do: which drawers would move, and where to. Changes nothing."""
-    from palace_pipeline.cli.rooms import run_try
-
-    raise typer.Exit(run_try(file, as_json=json))
-
-
-@app.command(rich_help_panel="Find")
-def stats(json: Json = False) -> None:
-    """Trends: messages by month, provider, room and hour, as tables and plots."""
-    from palace_pipeline.cli.find import run_stats
-
-    raise typer.Exit(run_stats(as_json=json))
-
-
-@app.command(rich_help_panel="Find")
-def sql(
-    query: Annotated[str, typer.Argument(help="A SELECT over palace.duckdb.")],
-    json: Json = False,
-) -> None:
-    """Read-only SQL over the archive's tables and views.
-
-    palace sql "select provider, count(*) from conversations group by all"
-    """
-    from palace_pipeline.cli.find import run_sql
-
-    raise typer.Exit(run_sql(query, as_json=json))
+app.add_typer(finding)
 
 
 # --- filters that need no home ----------------------------------------------------------------------------------------
 
+filters = typer.Typer()
 
-@app.command(rich_help_panel="Without an archive")
+
+@filters.command(rich_help_panel="Without an archive")
 def parse(path: Annotated[Path, typer.Argument(help="An export: file, ZIP or folder.")], json: Json = False) -> None:
     """Show how an export is understood. Changes nothing, needs no archive."""
     from palace_pipeline.cli.filters import run_parse
@@ -426,7 +241,7 @@ def parse(path: Annotated[Path, typer.Argument(help="An export: file, ZIP or fol
     raise typer.Exit(run_parse(path, as_json=json))
 
 
-@app.command(rich_help_panel="Without an archive")
+@filters.command(rich_help_panel="Without an archive")
 def redact(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="JSON objects, a line each.")] = False,
     report: Annotated[
@@ -440,7 +255,7 @@ def redact(
     raise typer.Exit(run_redact(lines=jsonl) if report is None else run_redaction_report(report, as_json=json))
 
 
-@app.command(rich_help_panel="Without an archive")
+@filters.command(rich_help_panel="Without an archive")
 def classify(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="JSON objects with id and text, a line each.")] = False,
 ) -> None:
@@ -448,6 +263,9 @@ def classify(
     from palace_pipeline.cli.filters import run_classify
 
     raise typer.Exit(run_classify(lines=jsonl))
+
+
+app.add_typer(filters)  # after `finding`: help lists them in this order
 
 
 # --- start ------------------------------------------------------------------------------------------------------------

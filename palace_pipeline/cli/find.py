@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -75,9 +75,23 @@ def check_filters(home: Home, only: Filters) -> None:
             )
 
 
-def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, lines: bool) -> int:
+KINDS = ("exchange", "people", "document", "tool", "thinking")
+
+
+def check_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of chunks that are asked for; `all` is every kind. Raises UsageError."""
+    wrong = [kind for kind in kinds if kind not in (*KINDS, "all")]
+    if wrong:
+        raise UsageError(f"there is no kind {wrong[0]!r}; there are: {', '.join(KINDS)}, all")
+    return KINDS if "all" in kinds else tuple(kinds)
+
+
+def run_search(
+    query: str | None, only: Filters, *, limit: int, as_json: bool, lines: bool, recent: bool = False, context: int = 0
+) -> int:
     """Hybrid search. Exit code 0 also when nothing is found: the verdict says so."""
     from palace_pipeline.search.engine import Searcher, search_lines
+    from palace_pipeline.search.reading import neighbours, place_of
 
     home = open_archive()
     check_filters(home, only)
@@ -90,17 +104,19 @@ def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, l
         query,
         # People get one conversation a line: ask for more hits, so that one long talk does not fill the list.
         limit=limit if as_json else limit * 4,
+        recent=datetime.now(home.settings.zone).date() if recent else None,
         **only.as_only(),
     )
+    around = neighbours(searcher, result.hits, context) if context else {}
     if as_json:
-        hits = [asdict(hit) for hit in result.hits]
+        hits = [asdict(hit) | ({"around": around.get(place_of(hit), [])} if context else {}) for hit in result.hits]
         out_json({"query": query, "verdict": result.verdict, "tried": result.tried, "hits": hits})
         return 0
     if result.verdict != "found":
         # On stdout, above the hits: whoever reads them has to know that they are only the nearest.
         out(("Nothing surely matches; these are nearest. " if result.hits else "Nothing found. ") + result.tried)
     screen = console()
-    for found in result.by_conversation()[:limit]:
+    for found in result.folded()[:limit]:
         best = found.hits[0]
         head = (
             (f"{best.date or 'undated':10}", "cyan"),
@@ -109,10 +125,25 @@ def run_search(query: str | None, only: Filters, *, limit: int, as_json: bool, l
             f"  {best.score:.2f}",
         )
         screen.print(Text.assemble(*head))
+        before, after = _split(around.get(place_of(best), []), best.seq)
+        for line in before:
+            screen.print(Text(f"    {line}", "dim"))
         screen.print(marked(best.quote, best.marks))
+        for line in after:
+            screen.print(Text(f"    {line}", "dim"))
         more = f"  (+{len(found.hits) - 1} more)" if len(found.hits) > 1 else ""
         screen.print(Text(f"    {found.page}{more}", "dim"))
+        if found.alike:
+            screen.print(Text(f"    nearly the same: {', '.join(other.page for other in found.alike)}", "dim"))
     return 0
+
+
+def _split(around: Sequence[dict[str, Any]], seq: int) -> tuple[list[str], list[str]]:
+    """Lines for the neighbours before and after a message."""
+    lines = [
+        (one["seq"], shown(f"{one['speaker'] or one['role']}: {' '.join(one['text'].split())[:160]}")) for one in around
+    ]
+    return [line for at, line in lines if at < seq], [line for at, line in lines if at > seq]
 
 
 def marked(quote: str, marks: Sequence[tuple[int, int]]) -> Text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,9 @@ from palace_pipeline.search.ranking import (
     AROUND_WORDS,
     ASKED,
     CONVERSATION_WORDS,
+    HALF_LIFE_DAYS,
     MESSAGE_WORDS,
+    RECENT,
     Weights,
     Words,
     covered,
@@ -108,8 +110,11 @@ class Answers:
             (day, (provider, name)) for day, provider, name in self._chunks.select("day", *_KEY).unique().iter_rows()
         ]
 
-    def ranked(self, role: str | None = None) -> list[Ranked]:
-        """Each message once, with the best of its chunks, best first; only what one role said, and of the days asked."""
+    def ranked(self, role: str | None = None, recent: date | None = None) -> list[Ranked]:
+        """Each message once, with the best of its chunks, best first; only what one role said, and of the days asked.
+
+        `recent`: the day to which what is younger counts more.
+        """
         best: dict[tuple[str, str, int], Ranked] = {}
         for said in self.said:
             if not self.wanted(said, role):
@@ -118,7 +123,14 @@ class Answers:
             place = (*said.key, said.row["seq"])
             if place not in best or best[place].score < ranked.score:
                 best[place] = ranked
+        if recent is not None:
+            best = {place: self._aged(one, recent) for place, one in best.items()}
         return sorted(best.values(), key=lambda ranked: -ranked.score)
+
+    def _aged(self, ranked: Ranked, today: date) -> Ranked:
+        day = self.day(ranked.said)
+        bonus = RECENT * 0.5 ** (max((today - day).days, 0) / HALF_LIFE_DAYS) if day is not None else 0.0
+        return replace(ranked, score=ranked.score + bonus)
 
     def wanted(self, said: Said, role: str | None) -> bool:
         """Is this of the role and of the days that are asked for?"""

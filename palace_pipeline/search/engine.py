@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypedDict, Unpack
@@ -27,7 +27,7 @@ from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.lake import Key, Lake
 from palace_pipeline.store.lexical import Filters, LexicalReader, StaleIndexError, open_reader
-from palace_pipeline.transcripts.terms import QueryTerms, query_terms
+from palace_pipeline.transcripts.terms import QueryTerms, plain_form, query_terms
 
 DEFAULT_KINDS = ("exchange", "people", "document")
 _POOL = 40
@@ -70,6 +70,8 @@ class Found:
     title: str
     page: str
     hits: tuple[Hit, ...]
+    alike: tuple[Found, ...] = ()
+    """Conversations whose best hit says nearly the same: they are folded into this one where people look, and only there."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,6 +89,32 @@ class SearchResult:
         for hit in self.hits:
             groups.setdefault((hit.provider, hit.conversation_id), []).append(hit)
         return [Found(*key, hits[0].title, hits[0].page, tuple(hits)) for key, hits in groups.items()]
+
+    def folded(self) -> list[Found]:
+        """The same, with those that say nearly the same as one before folded into it."""
+        kept: list[tuple[frozenset[str], list[Found]]] = []
+        for found in self.by_conversation():
+            pieces = _pieces(found.hits[0].quote)
+            like = next((group for other, group in kept if _alike(pieces, other)), None)
+            if like is None:
+                kept.append((pieces, [found]))
+            else:
+                like.append(found)
+        return [replace(first, alike=tuple(rest)) for _, (first, *rest) in kept]
+
+
+_PIECE = 5
+_NEARLY = 0.8
+
+
+def _pieces(text: str) -> frozenset[str]:
+    plain = plain_form(text)
+    return frozenset(plain[at : at + _PIECE] for at in range(max(1, len(plain) - _PIECE + 1)))
+
+
+def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
+    """Do two quotes share four of five of their pieces?"""
+    return len(a & b) >= _NEARLY * len(a | b)
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -149,18 +177,23 @@ class Searcher:
         self._model: Embedder | None = None
         self._prepared: _Prepared | None = None
 
-    def search(self, query: str, *, limit: int = 10, **only: Unpack[Only]) -> SearchResult:
-        """The messages nearest to a question, best first, at most `limit`."""
+    def search(self, query: str, *, limit: int = 10, recent: date | None = None, **only: Unpack[Only]) -> SearchResult:
+        """The messages nearest to a question, best first, at most `limit`; with `recent` (today, as a rule) those of the last
+        months before others that are as near."""
         asked = self.ask(query, **only)
         if asked is None:
             return SearchResult(clean_text(query).strip(), "none", [], NO_WORD)
         words = shares_of_words(asked.reader, asked.terms, asked.weights, asked.filters, asked.corpus, asked.allowed)
         near = nearest_chunks(asked.likeness, words, asked.allowed, max(_POOL, 2 * limit))
         answers = Answers(self.home, self.lake, asked.corpus, near, asked.weights, asked.days)
-        ranked = answers.ranked(asked.filters.role)
+        ranked = answers.ranked(asked.filters.role, recent)
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
         verdict = verdict_of(near.nearest, *answers.coverage(), wanted) if ranked else "none"
         return SearchResult(asked.query, verdict, answers.hits(ranked[:limit]), asked.tried)
+
+    def corpus(self) -> Corpus:
+        """The chunks as they are now."""
+        return self._corpus.read()
 
     def ask(self, query: str, *, as_passage: bool = False, **only: Unpack[Only]) -> Asked | None:
         """A question made ready: what it is compared with, and how near each chunk is in meaning; None without a word.

@@ -23,6 +23,8 @@ MESSAGE_WORDS, AROUND_WORDS, CONVERSATION_WORDS = 0.2, 0.15, 0.3
 of the question the near chunks of its conversation hold together (evidence is often in two places)."""
 ASKED = 0.08
 """What the user said is looked for more often than the answer to it."""
+RECENT, HALF_LIFE_DAYS = 0.3, 180
+"""What being said today adds, where recent things are asked for, and after how many days half of it is left."""
 
 _K1, _B = 1.2, 0.75
 

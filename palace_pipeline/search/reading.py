@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from palace_pipeline.search.answers import counted, moment_text, pages_of
-from palace_pipeline.search.corpus import Days, heads_of
+from palace_pipeline.search.answers import Hit, counted, moment_text, pages_of
+from palace_pipeline.search.corpus import Days, heads_of, messages_of
+from palace_pipeline.search.engine import Searcher
 from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
 from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
 from palace_pipeline.store.ledger import Ledger
@@ -220,3 +221,33 @@ def _spoken(row: dict[str, Any], days: Days, dated: bool) -> Spoken:
         tool_name=row["tool_name"],
         text=row["text"] or "",
     )
+
+
+Place = tuple[str, str, int]
+
+
+def place_of(hit: Hit) -> Place:
+    """Where a hit lies: provider, conversation, row."""
+    return (hit.provider, hit.conversation_id, hit.seq)
+
+
+def neighbours(searcher: Searcher, hits: Sequence[Hit], count: int) -> dict[Place, list[dict[str, Any]]]:
+    """The visible messages around each hit, `count` on each side, in order, without the hit itself."""
+    wanted = {hit.drawer_id for hit in hits}
+    corpus = searcher.corpus()
+    days = {corpus.place_of[drawer] for drawer in wanted if drawer in corpus.place_of}
+    keys = corpus.chunks[sorted(days)].select("day", *_KEY).unique().iter_rows()
+    rows: dict[Key, list[dict[str, Any]]] = {}
+    messages = counted(messages_of(searcher.lake, [(day, (provider, name)) for day, provider, name in keys]))
+    for row in messages.filter("visible").iter_rows(named=True):
+        rows.setdefault((row["provider"], row["conversation_id"]), []).append(row)
+    out: dict[Place, list[dict[str, Any]]] = {}
+    for hit in hits:
+        said = rows.get((hit.provider, hit.conversation_id), [])
+        before = [row for row in said if row["seq"] < hit.seq][-count:]
+        after = [row for row in said if row["seq"] > hit.seq][:count]
+        out[place_of(hit)] = [
+            {name: row[name] for name in ("message_index", "seq", "role", "speaker", "text")}
+            for row in (*before, *after)
+        ]
+    return out

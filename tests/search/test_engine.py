@@ -17,6 +17,7 @@ from palace_pipeline.model import (
     Conversation,
 )
 from palace_pipeline.search.engine import Searcher, SearchResult, search_lines
+from palace_pipeline.search.reading import neighbours, place_of
 from palace_pipeline.settings import Settings
 from palace_pipeline.store.ledger import Ledger
 from tests.search.small_archive import Archive, BagOfTerms, at, say
@@ -153,6 +154,38 @@ def test_hits_grouped_for_people(archive: Archive) -> None:
     assert len({group.conversation_id for group in groups}) == len(groups)
     best = [group.hits[0].score for group in groups]
     assert best == sorted(best, reverse=True)
+
+
+def test_what_says_nearly_the_same_is_folded_for_people_only(archive: Archive) -> None:
+    for name, text in (("copy", "Which lantern did we buy for the terrace?"), ("other", "A lantern in the fog.")):
+        archive.add(Conversation("claude", name, [say("user", text, created_at=at("2024-04-01T08:00:00"))], title=name))
+    result = archive.searcher().search("lantern terrace")
+    assert {found.conversation_id for found in result.by_conversation()} >= {"lamps", "copy", "other"}
+    folded = {found.conversation_id: [other.conversation_id for other in found.alike] for found in result.folded()}
+    assert sorted([*folded, *(name for names in folded.values() for name in names)]) == sorted(
+        found.conversation_id for found in result.by_conversation()
+    )
+    assert folded.get("lamps") == ["copy"] or folded.get("copy") == ["lamps"]
+    assert folded["other"] == []
+
+
+def test_what_was_said_lately_comes_first_on_request(archive: Archive) -> None:
+    for name, when in (("old", "2020-01-01T08:00:00"), ("new", "2024-05-01T08:00:00")):
+        text = "The zither is out of tune." if name == "old" else "The zither, out of tune."
+        archive.add(Conversation("claude", name, [say("user", text, created_at=at(when))], title="Zither"))
+    recent = archive.searcher().search("zither tune", recent=date(2024, 5, 2)).hits
+    assert [hit.conversation_id for hit in recent[:2]] == ["new", "old"]
+    long_after = archive.searcher().search("zither tune", recent=date(2044, 5, 2)).hits
+    plain = archive.searcher().search("zither tune").hits
+    assert [hit.conversation_id for hit in long_after] == [hit.conversation_id for hit in plain]
+
+
+def test_the_messages_around_a_hit(archive: Archive) -> None:
+    searcher = archive.searcher()
+    hit = next(hit for hit in searcher.search("kettle").hits if hit.message_index == 2)
+    around = neighbours(searcher, [hit], 1)[place_of(hit)]
+    assert [one["message_index"] for one in around] == [1, 3]
+    assert around[1]["text"] == "The kettle was a present."
 
 
 def test_the_page_is_the_ledgers(archive: Archive) -> None:
