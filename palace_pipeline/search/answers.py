@@ -23,6 +23,7 @@ from palace_pipeline.search.ranking import (
     CONVERSATION_WORDS,
     HALF_LIFE_DAYS,
     MESSAGE_WORDS,
+    NAMED,
     RECENT,
     Weights,
     Words,
@@ -32,6 +33,7 @@ from palace_pipeline.search.ranking import (
 )
 from palace_pipeline.store.lake import Key, Lake
 from palace_pipeline.store.ledger import Ledger
+from palace_pipeline.transcripts.terms import index_terms
 
 _COVERED_BY, _COVERED_TOGETHER = 3, 20
 """The nearest chunks whose words count for the verdict: each by itself, and all together."""
@@ -141,7 +143,13 @@ class Answers:
         share = share_of_words(said.words, self._weights, self._mean_length)
         score = self._near.score(said.place) + MESSAGE_WORDS * share
         score += AROUND_WORDS * self._share_around(said) + CONVERSATION_WORDS * self._held_by[said.key]
-        return Ranked(score + (ASKED if said.row["role"] == "user" else 0.0), share, said)
+        score += ASKED if said.row["role"] == "user" else 0.0
+        score += NAMED if said.row["speaker"] and self._named(said.row["speaker"]) else 0.0
+        return Ranked(score, share, said)
+
+    def _named(self, speaker: str) -> bool:
+        """Does the question name this speaker?"""
+        return not self._weights.terms.keys().isdisjoint(index_terms(speaker))
 
     def _share_around(self, said: Said) -> float:
         """The share of a message and its neighbours, as one text of three times the usual length."""

@@ -23,6 +23,8 @@ MESSAGE_WORDS, AROUND_WORDS, CONVERSATION_WORDS = 0.2, 0.15, 0.3
 of the question the near chunks of its conversation hold together (evidence is often in two places)."""
 ASKED = 0.08
 """What the user said is looked for more often than the answer to it."""
+NAMED = 0.1
+"""What it adds that the question names the speaker: who asks what somebody did mostly wants their own words."""
 RECENT, HALF_LIFE_DAYS = 0.3, 180
 """What being said today adds, where recent things are asked for, and after how many days half of it is left."""
 

@@ -180,6 +180,18 @@ def test_what_was_said_lately_comes_first_on_request(archive: Archive) -> None:
     assert [hit.conversation_id for hit in long_after] == [hit.conversation_id for hit in plain]
 
 
+def test_who_is_named_in_a_question_is_heard_first(archive: Archive) -> None:
+    chat = [
+        say("user", "A picture of the harbour.", speaker=name, created_at=at(f"2024-06-0{day}T08:00:00"))
+        for day, name in ((1, "Marta"), (2, "Jonas"))
+    ]
+    for place, message in enumerate(chat):
+        archive.add(Conversation("whatsapp", f"chat{place}", [message], title="Chat"))
+    for name in ("Marta", "Jonas"):
+        hits = archive.searcher().search(f"Which picture did {name} paint of the harbour?").hits
+        assert hits[0].speaker == name
+
+
 def test_the_messages_around_a_hit(archive: Archive) -> None:
     searcher = archive.searcher()
     hit = next(hit for hit in searcher.search("kettle").hits if hit.message_index == 2)
