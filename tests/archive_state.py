@@ -1,5 +1,6 @@
 """Everything an archive holds, store by store, in a form that two archives can be compared in."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +17,39 @@ TIMES_OF_THE_RUN = {"first_seen_at", "published_at", "home"}
 """Columns that say when the work was done or where the home lies."""
 
 
-def state(path: Path) -> dict[str, Any]:
-    """Store -> content. Equal for two archives that hold the same, whatever happened while they were made."""
+def state(path: Path, *, leave: Collection[str] = ()) -> dict[str, Any]:
+    """Store -> content. Equal for two archives that hold the same, whatever happened while they were made.
+
+    `leave`: columns of the lake and the tables, and lines of the pages' front matter, that are not looked at.
+    """
     home = Home(load_settings(path))
     return {
         "pages": {
-            p.relative_to(path).as_posix(): p.read_text("utf-8") for p in sorted((path / "conversations").rglob("*.md"))
+            p.relative_to(path).as_posix(): _without(p.read_text("utf-8"), leave)
+            for p in sorted((path / "conversations").rglob("*.md"))
         },
-        **{f"lake {table}": _lake(home, table) for table in LAKE},
+        **{f"lake {table}": _lake(home, table, leave) for table in LAKE},
         "ledger": _ledger(home),
         "vault": _vault(home),
         "chroma": _chroma(path / "chroma"),
         "lexical": _lexical(path / "lexical"),
-        "tables": _tables(path / "palace.duckdb"),
+        "tables": _tables(path / "palace.duckdb", {*leave, *TIMES_OF_THE_RUN}),
     }
 
 
-def _lake(home: Home, table: str) -> list[str]:
-    return sorted(map(repr, home.lake.read(table, home.lake.months(table)).rows()))
+def _without(page: str, leave: Collection[str]) -> str:
+    """A page without some entries of its front matter, the lines of a list included."""
+    out: list[str] = []
+    left = False
+    for line in page.splitlines(keepends=True):
+        left = line.partition(":")[0] in leave or (left and line.startswith(" "))
+        if not left:
+            out.append(line)
+    return "".join(out)
+
+
+def _lake(home: Home, table: str, leave: Collection[str]) -> list[str]:
+    return sorted(map(repr, home.lake.read(table, home.lake.months(table)).drop(*leave, strict=False).rows()))
 
 
 def _ledger(home: Home) -> list[tuple[Any, ...]]:
@@ -76,14 +92,14 @@ def _lexical(path: Path) -> list[str]:
     return sorted(reader.ids()) if reader else []
 
 
-def _tables(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+def _tables(path: Path, leave: Collection[str]) -> dict[str, list[tuple[Any, ...]]]:
     with duckdb.connect(str(path), read_only=True) as connection:
         names = connection.execute(
             "SELECT table_name FROM duckdb_tables() WHERE NOT internal AND table_name != 'meta' ORDER BY 1"
         ).fetchall()
         out: dict[str, list[tuple[Any, ...]]] = {}
         for (name,) in names:
-            columns = [c[0] for c in connection.execute(f"DESCRIBE {name}").fetchall() if c[0] not in TIMES_OF_THE_RUN]
+            columns = [c[0] for c in connection.execute(f"DESCRIBE {name}").fetchall() if c[0] not in leave]
             rows = connection.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall()
             out[name] = sorted(rows, key=repr)
         return out
