@@ -18,7 +18,6 @@ from palace_pipeline.search.corpus import Corpus, Days, heads_of, messages_of, t
 from palace_pipeline.search.near import Near
 from palace_pipeline.search.quotes import quote_of
 from palace_pipeline.search.ranking import (
-    AROUND_WORDS,
     ASKED,
     CONVERSATION_WORDS,
     HALF_LIFE_DAYS,
@@ -28,7 +27,6 @@ from palace_pipeline.search.ranking import (
     Weights,
     Words,
     covered,
-    joined,
     share_of_words,
 )
 from palace_pipeline.store.lake import Key, Lake
@@ -142,7 +140,7 @@ class Answers:
         """A message with its score."""
         share = share_of_words(said.words, self._weights, self._mean_length)
         score = self._near.score(said.place) + MESSAGE_WORDS * share
-        score += AROUND_WORDS * self._share_around(said) + CONVERSATION_WORDS * self._held_by[said.key]
+        score += CONVERSATION_WORDS * self._held_by[said.key]
         score += ASKED if said.row["role"] == "user" else 0.0
         score += NAMED if said.row["speaker"] and self._named(said.row["speaker"]) else 0.0
         return Ranked(score, share, said)
@@ -150,16 +148,6 @@ class Answers:
     def _named(self, speaker: str) -> bool:
         """Does the question name this speaker?"""
         return not self._weights.terms.keys().isdisjoint(index_terms(speaker))
-
-    def _share_around(self, said: Said) -> float:
-        """The share of a message and its neighbours, as one text of three times the usual length."""
-        index = said.row["message_index"]
-        near = [
-            words for at in (index - 1, index, index + 1) if (words := self._visible.get((said.key, at))) is not None
-        ]
-        if not said.row["visible"] or len(near) < 2:
-            near = [said.words]
-        return share_of_words(joined(near), self._weights, 3 * self._mean_length)
 
     def coverage(self) -> tuple[float, float]:
         """The share of the question's weight that stands in one of the nearest chunks, and in the nearest together, 0 to 1."""
@@ -215,10 +203,6 @@ class Answers:
     @cached_property
     def _heads(self) -> dict[Key, tuple[str, bool]]:
         return heads_of(self._lake, self._conversations)
-
-    @cached_property
-    def _visible(self) -> dict[tuple[Key, int], Words]:
-        return {(said.key, said.row["message_index"]): said.words for said in self.said if said.row["visible"]}
 
     @cached_property
     def _held_by(self) -> dict[Key, float]:

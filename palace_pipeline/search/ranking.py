@@ -18,9 +18,9 @@ from palace_pipeline.transcripts.terms import QueryTerms, index_terms, paired_ch
 Verdict = Literal["found", "weak", "none"]
 
 CHUNK_WORDS = 0.3
-MESSAGE_WORDS, AROUND_WORDS, CONVERSATION_WORDS = 0.2, 0.15, 0.3
-"""What the words count for: of the message, of it with its neighbours (a question and its answer speak of one thing), and what
-of the question the near chunks of its conversation hold together (evidence is often in two places)."""
+MESSAGE_WORDS, CONVERSATION_WORDS = 0.25, 0.35
+"""What the words count for: those of the message, and what of the question the near chunks of its conversation hold together
+(evidence is often in two places)."""
 ASKED = 0.08
 """What the user said is looked for more often than the answer to it."""
 NAMED = 0.1
@@ -74,15 +74,6 @@ class Words:
         counts = Counter(term for term in terms if term in weights.terms)
         characters = frozenset(paired_characters(text) & set(weights.characters)) if weights.characters else frozenset()
         return cls(counts, characters, len(terms))
-
-
-def joined(texts: Sequence[Words]) -> Words:
-    """Several texts as one."""
-    counts: Counter[str] = Counter()
-    for words in texts:
-        counts.update(words.counts)
-    characters: set[str] = set().union(*(words.characters for words in texts))
-    return Words(counts, frozenset(characters), sum(words.length for words in texts))
 
 
 def share_of_words(words: Words, weights: Weights, mean_length: float) -> float:
