@@ -25,9 +25,12 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetC
 from dagster._core.events import ASSET_CHECK_EVENTS, ASSET_EVENTS
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from dagster._core.storage.base_storage import DagsterStorage
 from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorage
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._core.storage.runs.sqlite import SqliteRunStorage
+from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData, serialize_value
 from sqlalchemy.engine import Connection, Engine
@@ -35,6 +38,26 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 _OPEN_RUNS = 4
 """Files of runs that stay open, beside the index: the webserver looks at many runs one after another."""
+
+
+_known: dict[str, int] = {}
+"""Address of a database -> inode of the file that this process has looked at: made, and of this version."""
+
+
+def _inode(address: str) -> int:
+    try:
+        return Path(str(db.make_url(address).database)).stat().st_ino
+    except OSError:
+        return 0
+
+
+def _is_known(address: str) -> bool:
+    """Whether the file is the one that was looked at; it may have been deleted, or another home be in its place."""
+    return address in _known and _known[address] == _inode(address) != 0
+
+
+def _note_known(address: str) -> None:
+    _known[address] = _inode(address)
 
 
 class _OpenFiles:
@@ -71,9 +94,13 @@ class QuickEventLog(SqliteEventLogStorage):
     @contextmanager
     def _connect(self, shard: str) -> Generator[Connection]:
         with self._db_lock:
-            engine = self._open.of(shard, self.conn_string_for_shard(shard))
+            address = self.conn_string_for_shard(shard)
+            engine = self._open.of(shard, address)
             if shard not in self._initialized_dbs:
-                self._initdb(engine)
+                if not _is_known(address):
+                    self._initdb(engine)
+                    if shard == INDEX_SHARD_NAME:
+                        _note_known(address)
                 self._initialized_dbs.add(shard)
             with engine.connect() as connection, connection.begin():
                 yield connection
@@ -170,7 +197,19 @@ class HomeStorage(DagsterSqliteStorage):
     """Dagster's storage in a folder (`base_dir`: DAGSTER_HOME), with the event log above."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
-        super().__init__(base_dir, inst_data)
+        runs = create_db_conn_string(str(Path(base_dir, "history")), "runs")
+        schedules = create_db_conn_string(str(Path(base_dir, "schedules")), "schedules")
+        if _is_known(runs) and _is_known(schedules):
+            # What Dagster's own constructor does, but for its look at the versions of the databases. Every tick of a
+            # sensor opens them, and each look costs 20 ms of CPU and leaves objects behind for the life of the process.
+            self.base_dir, self._inst_data = base_dir, inst_data
+            self._run_storage = SqliteRunStorage(runs)
+            self._schedule_storage = SqliteScheduleStorage(schedules)
+            DagsterStorage.__init__(self)
+        else:
+            super().__init__(base_dir, inst_data)
+            _note_known(runs)
+            _note_known(schedules)
         self._event_log_storage = QuickEventLog(str(Path(base_dir, "history", "runs")))
 
     @classmethod

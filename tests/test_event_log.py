@@ -1,5 +1,7 @@
 """Dagster's own storage and the quick one leave the same databases."""
 
+import atexit
+import shutil
 import sqlite3
 import threading
 from pathlib import Path
@@ -136,3 +138,42 @@ def test_the_slots_of_a_pool_can_be_asked_for_first_of_all(tmp_path: Path) -> No
     asking.start()
     asking.join(60)
     assert found == [1]
+
+
+def opened(folder: Path) -> dg.DagsterInstance:
+    custom = {**QUICK["storage"]["custom"], "config": {"base_dir": str(folder)}}
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides={"storage": {"custom": custom}}))
+
+
+def asked(folder: Path) -> int:
+    """Open the storage as a tick of a sensor does; returns how many runs it has."""
+    with opened(folder) as instance:
+        instance.get_latest_materialization_event(dg.AssetKey("first"))
+        return len(instance.get_runs())
+
+
+def test_opening_the_storage_again_and_again_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+
+    def exits() -> int:
+        return atexit._ncallbacks()
+
+    assert asked(folder) == 0
+    before = exits()
+    assert [asked(folder) for _ in range(5)] == [0] * 5
+    assert exits() == before  # where the look at the versions of the databases leaves objects
+
+
+def test_a_storage_that_was_deleted_while_the_process_goes_on_is_made_again(tmp_path: Path) -> None:
+    folder = tmp_path / "dagster"
+    folder.mkdir()
+    job = dg.Definitions(assets=[fails]).resolve_implicit_global_asset_job_def()
+    with opened(folder) as instance:
+        instance.create_run_for_job(job)
+    assert asked(folder) == 1
+    shutil.rmtree(folder / "history")
+    assert [asked(folder), asked(folder)] == [0, 0]
+    with opened(folder) as instance:
+        instance.create_run_for_job(job)
+    assert asked(folder) == 1
