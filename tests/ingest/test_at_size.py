@@ -229,3 +229,17 @@ def test_what_unread_files_show_is_counted_once_whichever_files_are_looked_at(
     assert found.conversations == wanted
     assert found.messages["unchanged"] == 2 * len(shown)
     assert found.files["unchanged"] == len(asked) - new
+
+
+def test_what_no_file_shows_any_more_is_not_counted(home: Home, tmp_path: Path) -> None:
+    chats = {name: chat(name, f"{name} asks", "and hears") for name in "abcd"}
+    one, two = tmp_path / "in/1.json", tmp_path / "in/2.json"
+    export(one, chats["a"], chats["b"], chats["c"])
+    export(two, chats["c"], chats["d"])
+    look(home, one, two)
+    export(one, chats["a"])
+    assert look(home, one, two).conversations["found"] == 3  # b stands nowhere now, c in the other file
+    again = look(home, one, two)
+    assert (again.conversations["unchanged"], again.messages["unchanged"]) == (3, 6)
+    assert look(home, one).conversations["unchanged"] == 1
+    assert look(home, two).conversations["unchanged"] == 2
