@@ -18,12 +18,14 @@ from palace_pipeline.toml_lines import line_of
 DEFAULT_TOML = """\
 # Palace settings. Everything is optional; an unknown key is an error, so that a typo never goes unnoticed.
 
+# Keys without a table stand above the first one.
+# display_zone = "Europe/Berlin"   # for `palace stats`, `palace search --since` and local times in SQL; default: the system's
+# default_rooms = false           # only rooms of your own (below), and general
+
 # Folders that hold exports; relative ones lie in the palace home.
 # [[sources]]
 # path = "inbox"
 # timezone = "Asia/Shanghai"   # for times that the export writes without a zone
-
-# display_zone = "Europe/Berlin"   # for `palace stats`, `palace search --since` and local times in SQL; default: the system's
 
 # [redaction]
 # private_patterns = ['PROJ-\\d{4}']   # regular expressions (RE2) of your own
@@ -192,6 +194,7 @@ class Settings(_Strict):
     start: date = date(2010, 1, 1)
     redaction: RedactionSettings = RedactionSettings()
     rooms: tuple[Room, ...] = ()
+    default_rooms: bool = True
     wings: tuple[Wing, ...] = ()
     embedding: EmbeddingSettings = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
@@ -263,7 +266,8 @@ def with_rooms_of(settings: Settings, file: Path) -> Settings:
     """
     text = _read(file)
     tried = _settings_of(file, text, settings.home)
-    named = {name: getattr(tried, name) for name in ("rooms", "wings") if name in tried.model_fields_set}
+    filing = ("rooms", "default_rooms", "wings")
+    named = {name: getattr(tried, name) for name in filing if name in tried.model_fields_set}
     if not named:
         raise SettingsError(
             f"{file} has no rooms: write [[rooms]] with a name and a description in it (or [[wings]] with match and name)"

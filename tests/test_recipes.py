@@ -75,6 +75,7 @@ def test_changed_code_marks_its_own_stage(
     [
         ("[redaction]\nprivate_patterns = ['PROJ-\\d{4}']\n", ["redacted"]),
         ("[[rooms]]\nname = 'kitchen'\ndescription = 'cooking'\n", ["drawers"]),
+        ("default_rooms = false\n", ["drawers"]),
         ("[[wings]]\nmatch = 'x'\nname = 'y'\n", ["drawers"]),
         ("display_zone = 'Asia/Shanghai'\n", ["tables"]),
         ("color = 'never'\n", []),

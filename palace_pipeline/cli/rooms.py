@@ -29,7 +29,7 @@ def run_rooms(*, as_json: bool) -> int:
 
     home = open_home(must_exist=True)
     try:
-        seen = overview(home.path, home.settings.rooms)
+        seen = overview(home.path, home.settings)
     except NotBuiltError:
         raise UsageError(nothing_yet(home)) from None
     waiting = next((again for again in again_in(home) if again.what == "rooms"), None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from palace_pipeline.rooms.classifier import described
 from palace_pipeline.rooms.examples import definitions
-from palace_pipeline.settings import Room
+from palace_pipeline.settings import Settings
 from palace_pipeline.store.sql import query
 from palace_pipeline.store.stats import VIEWS
 
@@ -62,13 +62,13 @@ class Overview:
         return [room for room in self.places["room"] if self.drawers >= FEW and room.share > CROWDED]
 
 
-def overview(home: Path, own: Sequence[Room]) -> Overview:
-    """Read it. `own`: the rooms of `palace.toml`. Raises NotBuiltError, QueryError (`store.sql`)."""
+def overview(home: Path, settings: Settings) -> Overview:
+    """Read it. Raises NotBuiltError, QueryError (`store.sql`)."""
     drawers, conversations = _rows(home, "SELECT count(*), count(DISTINCT (provider, conversation_id)) FROM drawers")[0]
     newest = _rows(home, f"SELECT max(month) FROM ({_FILED})")[0][0]
     months = months_to(newest.year, newest.month) if newest else ()
-    known = {"room": described(own), "hall": {hall.name: hall.description for hall in definitions("hall")}}
-    names = {room.name for room in own}
+    known = {"room": described(settings), "hall": {hall.name: hall.description for hall in definitions("hall")}}
+    names = {room.name for room in settings.rooms}
     places: dict[Kind, tuple[Place, ...]] = {}
     for kind in KINDS:
         counts: dict[str, tuple[int, int]] = {
@@ -101,11 +101,6 @@ def overview(home: Path, own: Sequence[Room]) -> Overview:
         ]
         places[kind] = tuple(sorted(found, key=lambda place: (-place.drawers, place.name)))
     return Overview(drawers, conversations, months, places)
-
-
-def described(own: Sequence[Room]) -> dict[str, str]:
-    """Name -> description of all rooms that there can be: the default ones, and those of `palace.toml`, in this order."""
-    return {room.name: room.description for room in (*definitions("room"), *own)}
 
 
 def months_to(year: int, month: int, count: int = MONTHS) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 
 from palace_pipeline.embedding.model import load_model
-from palace_pipeline.filing.overview import CROWDED, FEW, described
+from palace_pipeline.filing.overview import CROWDED, FEW
 from palace_pipeline.planner import EVER, due, split_by_month
-from palace_pipeline.rooms.classifier import Classifier, Filed, load_classifier, wing_of
+from palace_pipeline.rooms.classifier import Classifier, Filed, described, load_classifier, wing_of
 from palace_pipeline.rooms.examples import FALLBACK
 from palace_pipeline.settings import Settings, Wing
 from palace_pipeline.stages.common import batches, gone, key_of
@@ -108,7 +108,7 @@ def what_if(home: Home, tried: Settings) -> Trial:
     work = [row for row in rows if not gone(row)]
     if work:
         model = load_model(home.settings.embedding)
-        classifier = load_classifier(tried.rooms, model)
+        classifier = load_classifier(tried, model)
         done = 0
         for month, of_month in split_by_month(work):
             for part in batches(of_month):
@@ -122,7 +122,7 @@ def what_if(home: Home, tried: Settings) -> Trial:
         without_vector=tally.without_vector,
         moved=sum(count for (before, after), count in tally.rooms.items() if before != after),
         conversations=len(tally.talks),
-        rooms=_changes(tally.rooms, described(tried.rooms)),
+        rooms=_changes(tally.rooms, described(tried)),
         moves=_moves(tally.rooms),
         wings=_changes(tally.wings, ()),
         wing_moves=_moves(tally.wings),

@@ -79,10 +79,14 @@ class Fits:
 
 
 class Classifier:
-    """Files texts. `rooms`: the user's rooms beside the default ones (one with a default's name widens that room)."""
+    """Files texts. `rooms`: the user's rooms beside the default ones (one with a default's name widens that room), or
+    without them (`alone`)."""
 
-    def __init__(self, rooms: Sequence[Room], model: Embedder, fits: Fits | None = None) -> None:
+    def __init__(
+        self, rooms: Sequence[Room], model: Embedder, fits: Fits | None = None, *, alone: bool = False
+    ) -> None:
         self._model = model
+        self._alone = alone
         self._fits = fits or fitted(model)
         self._cues = {axis: [_cues(room) for room in definitions(axis)] for axis in _AXES}
         self._ground = _Ground.of(self._fits)
@@ -121,8 +125,15 @@ class Classifier:
         if not terms:
             return Filed(FALLBACK["room"], FALLBACK["hall"], 0.0)
         hall = self._fits.hall.labels[int(halls.argmax())]
-        if own is not None and (best := int(own.argmax())) >= 0 and own[best] >= _LIKE:
-            return Filed(self._own[best].name, hall, float(1 / (1 + np.exp(2 * (_LIKE - own[best])))))
+        if own is not None:
+            best = int(own.argmax())
+            sure = float(1 / (1 + np.exp(2 * (_LIKE - own[best]))))
+            if own[best] >= _LIKE:
+                return Filed(self._own[best].name, hall, sure)
+            if self._alone:
+                return Filed(FALLBACK["room"], hall, 1 - sure)
+        elif self._alone:
+            return Filed(FALLBACK["room"], hall, 1.0)
         labels = self._fits.room.labels
         place = int(rooms.argmax())
         if rooms[place] < _UNSURE:
@@ -181,10 +192,16 @@ class _OwnRoom:
         return above.astype(np.float64) + _LIKE_CUE * cues
 
 
-def load_classifier(rooms: Sequence[Room], model: Embedder) -> Classifier:
-    """The classifier for a model and the user's rooms. With another model than the default one, the first call on a
+def load_classifier(settings: Settings, model: Embedder) -> Classifier:
+    """The classifier for a model and the rooms of a home. With another model than the default one, the first call on a
     machine embeds the examples (half a minute) and keeps what was learned in the user's cache."""
-    return Classifier(rooms, model)
+    return Classifier(settings.rooms, model, alone=not settings.default_rooms)
+
+
+def described(settings: Settings) -> dict[str, str]:
+    """Name -> description of all rooms that there can be: the default ones, and those of `palace.toml`, in this order."""
+    default = [room for room in definitions("room") if settings.default_rooms or room.name == FALLBACK["room"]]
+    return {room.name: room.description for room in (*default, *settings.rooms)}
 
 
 def wing_of(head: Mapping[str, Any], wings: Sequence[Wing]) -> str:
@@ -264,7 +281,7 @@ def classify_lines(source: BinaryIO, out: BinaryIO, settings: Settings) -> int:
     from palace_pipeline.embedding.model import load_model
 
     model = load_model(settings.embedding)
-    classifier = load_classifier(settings.rooms, model)
+    classifier = load_classifier(settings, model)
     bad = 0
     for lines in _waiting_lines(source):
         asked = [_asked(number, line) for number, line in lines]

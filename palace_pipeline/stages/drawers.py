@@ -38,7 +38,7 @@ def file_drawers(job: Job) -> Counts:
     with home.ledger() as ledger:
         work = due(ledger, "drawers", job.span, job.recipes, force=job.force)
         model = load_model(home.settings.embedding) if work else None
-        classifier = load_classifier(home.settings.rooms, model) if model else None
+        classifier = load_classifier(home.settings, model) if model else None
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows, EMBED_BATCH_MESSAGES):

@@ -70,4 +70,5 @@ def model_recipe(settings: EmbeddingSettings) -> str:
 def _filing(settings: Settings) -> str:
     rooms = [room.model_dump_json() for room in settings.rooms]
     wings = [wing.model_dump_json() for wing in settings.wings]
-    return short_hash(*rooms, "|", *wings, length=8)
+    alone = () if settings.default_rooms else ("|", "alone")
+    return short_hash(*rooms, "|", *wings, *alone, length=8)

@@ -7,12 +7,12 @@ import pytest
 
 from palace_pipeline.filing.overview import months_to, overview
 from palace_pipeline.rooms.examples import definitions
-from palace_pipeline.settings import Room
+from palace_pipeline.settings import Room, Settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.sql import query
 from tests.cli.conftest import Run
 
-OWN = [Room(name="kitchen", description="cooking"), Room(name="technical", description="code, and what I do with it")]
+OWN = (Room(name="kitchen", description="cooking"), Room(name="technical", description="code, and what I do with it"))
 
 
 def test_months_end_with_the_newest_and_cross_years() -> None:
@@ -21,7 +21,7 @@ def test_months_end_with_the_newest_and_cross_years() -> None:
 
 
 def test_counts_shares_and_trends(made: Path) -> None:
-    seen = overview(made, OWN)
+    seen = overview(made, Settings(home=made, rooms=OWN))
     assert (seen.drawers, seen.conversations) == (4, 4)
     assert len(seen.months) == 12
     rooms = {room.name: room for room in seen.places["room"]}
@@ -44,11 +44,18 @@ def test_counts_shares_and_trends(made: Path) -> None:
 
 
 def test_a_room_that_takes_most_is_named_but_not_in_a_tiny_archive(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = overview(made, [])
+    seen = overview(made, Settings(home=made))
     assert seen.crowded == []
     monkeypatch.setattr("palace_pipeline.filing.overview.FEW", 1)
     monkeypatch.setattr("palace_pipeline.filing.overview.CROWDED", 0.4)
     assert [room.name for room in seen.crowded] == ["general", "technical"]
+
+
+def test_default_rooms_that_are_not_wanted_are_not_shown_unless_something_is_in_them(made: Path) -> None:
+    seen = overview(made, Settings(home=made, rooms=OWN[:1], default_rooms=False))
+    rooms = {room.name: room for room in seen.places["room"]}
+    assert set(rooms) == {"kitchen", "general", "technical"}
+    assert [name for name, room in rooms.items() if not room.known] == ["technical"]
 
 
 def test_the_command_says_it_for_people_and_programs(made: Path, palace: Run) -> None:

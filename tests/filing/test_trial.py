@@ -76,6 +76,17 @@ def test_wings_are_tried_as_well_and_rooms_that_are_not_named_stay(home: Home, t
     assert trial.wing_moves == {("chatgpt", "bakery"): 1}
 
 
+def test_a_set_may_do_without_the_default_rooms(home: Home, other_rooms: Path) -> None:
+    other_rooms.write_text("default_rooms = false\n" + other_rooms.read_text())
+    tried = with_rooms_of(home.settings, other_rooms)
+    trial = what_if(home, tried)
+    assert {room.name for room in trial.rooms if room.then} == {"kitchen", "养猫", "general"}
+    assert trial.general.then == 2
+    (home.path / "palace.toml").write_bytes(other_rooms.read_bytes())
+    take(Home(load_settings(home.path)))
+    assert sorted(filed(home).values()) == ["general", "general", "kitchen", "养猫"]
+
+
 def test_drawers_without_a_vector_are_left_out_and_counted(home: Home, other_rooms: Path) -> None:
     vectors = home.lake.read("clean/vectors", ["2024-05"])
     keys = list(vectors.select("provider", "conversation_id").iter_rows())

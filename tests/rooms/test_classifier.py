@@ -184,6 +184,15 @@ def test_a_room_of_the_users_goes_first_and_takes_only_its_own(fits: Fits) -> No
     assert all(place.room != "kitchen" for place in others)
 
 
+def test_without_the_default_rooms_all_else_is_general(fits: Fits) -> None:
+    room = Room(name="kitchen", description="cooking", words={"en": ("sourdough", "oven")})
+    texts = ["sourdough in the oven, cooking", "> git undo the last commit\n`git reset --soft HEAD~1`"]
+    filed = Classifier([room], BagOfTerms(), fits, alone=True).classify(texts)
+    assert [place.room for place in filed] == ["kitchen", "general"]
+    assert all(place.confidence > 0.5 for place in filed)
+    assert {p.room for p in Classifier([], BagOfTerms(), fits, alone=True).classify(texts)} == {"general"}
+
+
 def test_only_the_texts_of_own_rooms_are_embedded_when_vectors_are_known(fits: Fits) -> None:
     asked: list[str] = []
 
