@@ -2,6 +2,7 @@
 
     python benchmarks/rooms.py             cross-validated figures on the shipped examples, by axis and language
     python benchmarks/rooms.py FILE...     the same on labelled files: JSON lines with text, lang, room or hall, also
+    python benchmarks/rooms.py --own       rooms of one's own in five wordings (benchmarks/own_rooms.toml): texts found
     python benchmarks/rooms.py --write     fit on all examples and write palace_pipeline/rooms/fitted.npz
 
 Folds are honest: both forms of a text are on the same side, and a fold's texts take no part in the fit, its centre or
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +28,11 @@ from palace_pipeline.embedding.derived import shipped_bytes
 from palace_pipeline.embedding.model import EmbeddingModel, load_model
 from palace_pipeline.rooms.classifier import ROOMS_RECIPE, SHIPPED, Classifier, Filed, arrays_of, learn, learn_from
 from palace_pipeline.rooms.examples import Axis, as_chunk, definitions, examples
-from palace_pipeline.settings import EmbeddingSettings
+from palace_pipeline.settings import EmbeddingSettings, Room
 
 FOLDS = 5
+WRITTEN_EARLIER = 455
+"""Examples that the figures of rooms of one's own have been compared on since the first version."""
 AXES: tuple[Axis, ...] = ("room", "hall")
 
 
@@ -111,6 +115,28 @@ def show(model: EmbeddingModel, name: str, items: Sequence[Item], splits: int) -
                 print(f"    said -> was: {reliability([(c, g) for (_, _, c), g in zip(of_axis, right, strict=True)])}")
 
 
+def show_own(model: EmbeddingModel) -> None:
+    """How many texts each set of rooms finds, by language, and how many examples about work it takes falsely."""
+    data = tomllib.loads(Path(__file__).with_name("own_rooms.toml").read_text(encoding="utf-8"))
+    texts = [text["text"] for text in data["texts"]]
+    work = [
+        as_chunk(item.text)
+        for item in shipped_items()[:WRITTEN_EARLIER]
+        if item.label.get("room", "general") != "general"
+    ]
+    vectors, of_work = model.embed_passages(texts), model.embed_passages(work)
+    for tried in data["sets"]:
+        rooms = [Room(**room) for room in tried["rooms"]]
+        classifier = Classifier(rooms, model)
+        hits: Counter[str] = Counter()
+        for text, place in zip(data["texts"], classifier.classify(texts, vectors), strict=True):
+            hits[text["lang"]] += place.room == text["room"]
+        taken = sum(place.room in {room.name for room in rooms} for place in classifier.classify(work, of_work))
+        print(
+            f"{tried['name']:34} found {hits.total():2} of {len(texts)} {dict(hits)}  taken falsely {taken} of {len(work)}"
+        )
+
+
 def macro_f1(labels: Sequence[str], gold: Sequence[str], answers: Sequence[str]) -> float:
     """An answer that counts as right although it is not the main label counts as a hit of what was answered."""
     found: list[float] = []
@@ -135,12 +161,16 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, help="labelled files (default: the shipped examples)")
     parser.add_argument("--write", action="store_true", help="write the fit that is shipped")
     parser.add_argument("--splits", type=int, default=3, help="repeat the folds so many times (default: 3)")
+    parser.add_argument("--own", action="store_true", help="rooms of one's own")
     arguments = parser.parse_args()
     model = load_model(EmbeddingSettings())
     if arguments.write:
         target = Path(palace_pipeline.rooms.__file__).with_name(SHIPPED)
         target.write_bytes(shipped_bytes(model, ROOMS_RECIPE, arrays_of(learn(model))))
         print(f"{target} written, {target.stat().st_size:,} bytes")
+        return
+    if arguments.own:
+        show_own(model)
         return
     for file in arguments.files:
         show(model, file.stem, items_of(file), arguments.splits)

@@ -11,6 +11,7 @@ from palace_pipeline import plots
 from palace_pipeline.cli.archive import open_home
 from palace_pipeline.cli.status import again_in, nothing_yet
 from palace_pipeline.cli.talk import UsageError, counted, out, out_json, progress, table
+from palace_pipeline.rooms.examples import FALLBACK
 from palace_pipeline.settings import with_rooms_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def _notes(seen: Overview, home: Home) -> list[str]:
     notes = [
         f"{room.name} takes {room.share:.0%} of all drawers: it helps little to find anything. Give the topics in it rooms "
         f"of their own; palace rooms try FILE shows what they would do before they stand in {file}"
+        + ("; examples/rooms/life.toml has some for private life" if room.name == FALLBACK["room"] else "")
         for room in seen.crowded
     ]
     if seen.empty:

@@ -326,6 +326,20 @@ def test_a_room_in_one_language_takes_its_topic_in_others_and_not_all_of_its_lan
 
 
 @pytest.mark.slow
+def test_languages_without_words_and_examples_are_filed_by_meaning() -> None:
+    texts = {
+        "Sunucu her gece ikide çöküyor, neden?\n\nYedekleme sırasında disk doluyor. Günlükleri silince düzeldi.": "problems",
+        "git'te son commit'i nasıl geri alırım?\n\n`git reset --soft HEAD~1` değişiklikleri korur.": "technical",
+        "Vad bestämde vi om databasen?\n\nDet blev PostgreSQL, för att alla kan det. MySQL valdes bort.": "decisions",
+        "रात में सर्वर बार-बार बंद हो जाता है\n\nकारण मिल गया: डिस्क भर जाती है।": "problems",
+        "จะหาไฟล์ใหญ่ใน linux ยังไง\n\nใช้ `du -sh * | sort -h`": "technical",
+        "Cách nấu phở bò ngon tại nhà?\n\nHầm xương ít nhất sáu tiếng, cho hoa hồi quế sau cùng.": "general",
+    }
+    filed = Classifier((), embedding.load_model(EmbeddingSettings())).classify(list(texts))
+    assert [place.room for place in filed] == list(texts.values())
+
+
+@pytest.mark.slow
 def test_the_shipped_fit_is_what_the_examples_give() -> None:
     model = embedding.load_model(EmbeddingSettings())
     shipped, now = under_test.fitted(model), learn(model)
