@@ -29,7 +29,8 @@ from palace_pipeline.search.ranking import (
     covered,
     share_of_words,
 )
-from palace_pipeline.store.lake import Key, Lake
+from palace_pipeline.search.rows import RowReader
+from palace_pipeline.store.lake import Key
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.transcripts.terms import index_terms
 
@@ -99,9 +100,9 @@ class Ranked:
 class Answers:
     """The messages of the chunks near to one question."""
 
-    def __init__(self, home: Path, lake: Lake, corpus: Corpus, near: Near, weights: Weights, days: Days) -> None:
+    def __init__(self, home: Path, rows: RowReader, corpus: Corpus, near: Near, weights: Weights, days: Days) -> None:
         self._home = home
-        self._lake = lake
+        self._rows = rows
         self._near = near
         self._weights = weights
         self._days = days
@@ -202,7 +203,7 @@ class Answers:
 
     @cached_property
     def _heads(self) -> dict[Key, tuple[str, bool]]:
-        return heads_of(self._lake, self._conversations)
+        return heads_of(self._rows, self._conversations)
 
     @cached_property
     def _held_by(self) -> dict[Key, float]:
@@ -220,9 +221,13 @@ class Answers:
     def said(self) -> list[Said]:
         """Every message of the near chunks, once a chunk; in the order of these."""
         rows: dict[Key, list[dict[str, Any]]] = {}
-        for row in counted(messages_of(self._lake, self._conversations)).iter_rows(named=True):
+        messages = counted(messages_of(self._rows, self._conversations))
+        near = self._chunks.select(*_KEY, "first_seq", "last_seq")
+        inside = messages.select(*_KEY, "seq").join(near, on=_KEY)  # of a long conversation only what is near
+        inside = inside.filter(pl.col("seq").is_between("first_seq", "last_seq")).select(*_KEY, "seq").unique()
+        for row in messages.join(inside, on=[*_KEY, "seq"], how="semi", maintain_order="left").iter_rows(named=True):
             rows.setdefault((row["provider"], row["conversation_id"]), []).append(row)
-        pieces = texts_of(self._lake, self._chunks.filter(pl.col("kind") == "document"))
+        pieces = texts_of(self._rows, self._chunks.filter(pl.col("kind") == "document"))
         out: list[Said] = []
         for place, chunk in zip(self._near.places, self._chunks.iter_rows(named=True), strict=True):
             for row in rows.get((chunk["provider"], chunk["conversation_id"]), []):

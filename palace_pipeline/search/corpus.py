@@ -6,6 +6,7 @@ partner yet are left out, and a month that cannot be read is named, not fatal. N
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from palace_pipeline.model import CHUNKS, DRAWERS, VECTORS
+from palace_pipeline.search.rows import RowReader
 from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
 
 _KEY = ["provider", "conversation_id"]
@@ -75,8 +77,9 @@ class CorpusReader:
         """The chunks as the month files now have them; the same object while no file has changed."""
         unread: list[str] = []
         found: dict[str, _Month] = {}
-        for month in self.lake.months("clean/chunks"):
-            signature = self._signature(month)
+        now = [_files_now(self.lake, table) for table in _TABLES]
+        for month in sorted(now[0]):
+            signature = tuple(files.get(month, ()) for files in now)
             known = self._months.get(month)
             if known is not None and known.signature == signature:
                 found[month] = known
@@ -90,9 +93,6 @@ class CorpusReader:
             self._corpus = _joined(found, tuple(unread))
             self._months = found
         return self._corpus
-
-    def _signature(self, month: str) -> Signature:
-        return tuple(_stat(self.lake, table, month) for table in _TABLES)
 
     def _month(self, month: str, signature: Signature) -> _Month:
         chunks = self.lake.read("clean/chunks", [month], columns=_PLACE)
@@ -110,14 +110,17 @@ class CorpusReader:
         )
 
 
-def _stat(lake: Lake, table: str, month: str) -> tuple[tuple[str, int, int], ...]:
-    """The files of a month as they are now."""
-    found: list[tuple[str, int, int]] = []
-    for path in lake.files(table, month):
-        with suppress(FileNotFoundError):
-            status = path.stat()
-            found.append((path.name, status.st_mtime_ns, status.st_ino))
-    return tuple(found)
+def _files_now(lake: Lake, table: str) -> dict[str, tuple[tuple[str, int, int], ...]]:
+    """The files of each month of a table as they are now. One look at the folder: it is taken before each question."""
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    with suppress(FileNotFoundError), os.scandir(lake.folder / table) as entries:
+        for entry in entries:
+            if entry.name.endswith(".parquet") and not entry.name.startswith("."):
+                with suppress(FileNotFoundError):
+                    status = entry.stat()
+                    month = entry.name.split(".", 1)[0]
+                    found.setdefault(month, []).append((entry.name, status.st_mtime_ns, status.st_ino))
+    return {month: tuple(sorted(files)) for month, files in found.items()}
 
 
 def _joined(months: dict[str, _Month], unread: tuple[str, ...]) -> Corpus:
@@ -145,23 +148,23 @@ def _joined(months: dict[str, _Month], unread: tuple[str, ...]) -> Corpus:
     )
 
 
-def messages_of(lake: Lake, keys: Sequence[tuple[date, Key]]) -> pl.DataFrame:
+def messages_of(rows: RowReader, keys: Sequence[tuple[date, Key]]) -> pl.DataFrame:
     """The message rows of some conversations (day and key of each), in their order; months that are gone are left out."""
-    return _of_keys(lake, "clean/messages", keys, _MESSAGE).sort([*_KEY, "seq"], maintain_order=True)
+    return rows.of("clean/messages", keys, _MESSAGE).sort([*_KEY, "seq"], maintain_order=True)
 
 
-def heads_of(lake: Lake, keys: Sequence[tuple[date, Key]]) -> dict[Key, tuple[str, bool]]:
+def heads_of(rows: RowReader, keys: Sequence[tuple[date, Key]]) -> dict[Key, tuple[str, bool]]:
     """Title and whether it has a date, of some conversations."""
-    rows = _of_keys(lake, "clean/conversations", keys, [*_KEY, "title", "dated"])
-    return {(provider, name): (title or "", bool(dated)) for provider, name, title, dated in rows.iter_rows()}
+    heads = rows.of("clean/conversations", keys, [*_KEY, "title", "dated"])
+    return {(provider, name): (title or "", bool(dated)) for provider, name, title, dated in heads.iter_rows()}
 
 
-def texts_of(lake: Lake, chunks: pl.DataFrame) -> dict[str, str]:
+def texts_of(rows: RowReader, chunks: pl.DataFrame) -> dict[str, str]:
     """The texts of some rows of `Corpus.chunks`, by drawer id."""
     keys = [(day, (provider, name)) for day, provider, name in chunks.select("day", *_KEY).unique().iter_rows()]
-    rows = _of_keys(lake, "clean/chunks", keys, ["drawer_id", "text"])
+    found = rows.of("clean/chunks", keys, ["drawer_id", "text"])
     wanted = set(chunks["drawer_id"].to_list())
-    return {drawer_id: text for drawer_id, text in rows.iter_rows() if drawer_id in wanted}
+    return {drawer_id: text for drawer_id, text in found.iter_rows() if drawer_id in wanted}
 
 
 @dataclass(slots=True, frozen=True)
@@ -224,16 +227,3 @@ class Days:
 
     def _midnight(self, day: date) -> datetime:
         return datetime.combine(day, time(), self.zone).astimezone(UTC)
-
-
-def _of_keys(lake: Lake, table: str, keys: Sequence[tuple[date, Key]], columns: Sequence[str]) -> pl.DataFrame:
-    by_month: dict[str, list[Key]] = {}
-    for day, key in keys:
-        by_month.setdefault(month_of(day), []).append(key)
-    parts: list[pl.DataFrame] = []
-    for month, these in sorted(by_month.items()):
-        try:
-            parts.append(lake.read(table, [month], keys=these, columns=columns))
-        except LakeDamaged:
-            continue  # named already by `CorpusReader.read`, or being replaced: its rows are not there now
-    return pl.concat(parts) if parts else lake.read(table, [], columns=columns)

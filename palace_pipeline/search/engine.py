@@ -24,6 +24,7 @@ from palace_pipeline.search.corpus import Corpus, CorpusReader, Days
 from palace_pipeline.search.languages import Floats, Passages, languages_of
 from palace_pipeline.search.near import allowed_rows, nearest_chunks, shares_of_words, spread
 from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
+from palace_pipeline.search.rows import RowReader
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.lake import Key, Lake
 from palace_pipeline.store.lexical import Filters, LexicalReader, StaleIndexError, open_reader
@@ -173,6 +174,7 @@ class Searcher:
         self._settings = settings
         self._load = load
         self.lake = Lake(home / "lake")
+        self.rows = RowReader(self.lake)
         self._corpus = CorpusReader(self.lake)
         self._model: Embedder | None = None
         self._prepared: _Prepared | None = None
@@ -185,7 +187,7 @@ class Searcher:
             return SearchResult(clean_text(query).strip(), "none", [], NO_WORD)
         words = shares_of_words(asked.reader, asked.terms, asked.weights, asked.filters, asked.corpus, asked.allowed)
         near = nearest_chunks(asked.likeness, words, asked.allowed, max(_POOL, 2 * limit))
-        answers = Answers(self.home, self.lake, asked.corpus, near, asked.weights, asked.days)
+        answers = Answers(self.home, self.rows, asked.corpus, near, asked.weights, asked.days)
         ranked = answers.ranked(asked.filters.role, recent)
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
         verdict = verdict_of(near.nearest, *answers.coverage(), wanted) if ranked else "none"

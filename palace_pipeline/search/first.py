@@ -87,7 +87,7 @@ def first_mention(searcher: Searcher, question: str, **only: Unpack[Only]) -> Fi
     asked = searcher.ask(topic, **only)
     if asked is None:
         return FirstMention(question, topic, "none", None, (), (), Searched(), NO_WORD)
-    mentions = Mentions(searcher.home, searcher.lake, asked)
+    mentions = Mentions(searcher, asked)
     best: dict[How, Found] = {}
     undated = _earliest(mentions, mentions.literal, LITERAL, best)
     undated += _earliest(mentions, mentions.related, (*LITERAL, "related"), best)

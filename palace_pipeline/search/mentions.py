@@ -13,14 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import groupby
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from palace_pipeline.search.answers import Answers, Hit, Said
-from palace_pipeline.search.engine import Asked
+from palace_pipeline.search.engine import Asked, Searcher
 from palace_pipeline.search.near import Near
 from palace_pipeline.search.ranking import Weights
 from palace_pipeline.store.lake import Key, Lake, LakeDamaged
@@ -83,9 +82,9 @@ class Mentions:
     """The places of one question, chunk by chunk: `literal`, `related` and `meaning` are places in `asked.corpus.chunks` that
     may hold a mention of that kind (each of the strictest kind only), in the order of their conversations' days."""
 
-    def __init__(self, home: Path, lake: Lake, asked: Asked) -> None:
+    def __init__(self, searcher: Searcher, asked: Asked) -> None:
         self.asked = asked
-        self._home, self._lake = home, lake
+        self._home, self._rows = searcher.home, searcher.rows
         self._groups = asked_groups(asked.query)
         characters = {group[0]: 1.0 for group in self._groups if len(group[0]) == 1}
         self._weights = Weights(asked.weights.terms, characters | dict(asked.weights.characters))
@@ -104,7 +103,7 @@ class Mentions:
         self.literal, self.related = ordered(literal), ordered(others)
         self.meaning = ordered(set(map(int, near)) - literal - others)
         self._literal, self._others = literal, others
-        self._undated = undated_conversations(lake)
+        self._undated = undated_conversations(searcher.lake)
 
     def day(self, place: int) -> date:
         """The day under which a chunk's conversation is filed: none of its messages is earlier, if it is dated."""
@@ -120,7 +119,7 @@ class Mentions:
             batch = list(places[start : start + _TOGETHER])
             nothing = np.zeros(self.asked.corpus.chunks.height, np.float32)
             near = Near(batch, self.asked.likeness, nothing, None)
-            answers = Answers(self._home, self._lake, self.asked.corpus, near, self._weights, self.asked.days)
+            answers = Answers(self._home, self._rows, self.asked.corpus, near, self._weights, self.asked.days)
             best: dict[tuple[str, str, int], Found] = {}
             for place, said in groupby(answers.said, key=lambda one: one.place):
                 wanted = [one for one in said if answers.wanted(one, self.asked.filters.role)]

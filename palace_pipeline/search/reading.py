@@ -15,6 +15,7 @@ from palace_pipeline.search.answers import Hit, counted, moment_text, pages_of
 from palace_pipeline.search.corpus import Days, heads_of, messages_of
 from palace_pipeline.search.engine import Searcher
 from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
+from palace_pipeline.search.rows import RowReader
 from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.named import NotOneError, named_conversation
@@ -105,7 +106,7 @@ def day_view(home: Path, day: date, zone: tzinfo, *, provider: str | None = None
             unread.append(str(error))
     rows = [row for part in parts for row in part.iter_rows(named=True)]
     keys = sorted({(row["day"], (row["provider"], row["conversation_id"])) for row in rows})
-    heads, pages = heads_of(lake, keys), pages_of(home, {key for _, key in keys})
+    heads, pages = heads_of(RowReader(lake), keys), pages_of(home, {key for _, key in keys})
     by_key: dict[Key, list[dict[str, Any]]] = {}
     for row in rows:
         by_key.setdefault((row["provider"], row["conversation_id"]), []).append(row)
@@ -163,7 +164,7 @@ def thread(
         rows = rows.filter(pl.col("seq").is_between(shown["seq"].min(), shown["seq"].max()))
     if not everything:
         rows = rows.filter(pl.col("visible"))
-    heads, pages = heads_of(lake, [(day, key)]), pages_of(home, [key])
+    heads, pages = heads_of(RowReader(lake), [(day, key)]), pages_of(home, [key])
     return _talk(key, list(rows.iter_rows(named=True)), heads, pages, Days(None, None, zone), total)
 
 
@@ -238,7 +239,7 @@ def neighbours(searcher: Searcher, hits: Sequence[Hit], count: int) -> dict[Plac
     days = {corpus.place_of[drawer] for drawer in wanted if drawer in corpus.place_of}
     keys = corpus.chunks[sorted(days)].select("day", *_KEY).unique().iter_rows()
     rows: dict[Key, list[dict[str, Any]]] = {}
-    messages = counted(messages_of(searcher.lake, [(day, (provider, name)) for day, provider, name in keys]))
+    messages = counted(messages_of(searcher.rows, [(day, (provider, name)) for day, provider, name in keys]))
     for row in messages.filter("visible").iter_rows(named=True):
         rows.setdefault((row["provider"], row["conversation_id"]), []).append(row)
     out: dict[Place, list[dict[str, Any]]] = {}

@@ -64,10 +64,10 @@ def duplicates_of(
     likeness = np.where(asked.allowed, np.nan_to_num(asked.likeness, nan=-1.0), -1.0)
     near = [int(place) for place in np.argsort(-likeness, kind="stable")[:limit] if likeness[place] >= bar - _CONTEXT]
     rows = asked.corpus.chunks[near]
-    texts = texts_of(searcher.lake, rows)
+    texts = texts_of(searcher.rows, rows)
     compared = asked.alike([texts.get(drawer_id, "") for drawer_id in rows["drawer_id"]]) if near else np.zeros(0)
     keys = {(day, (p, c)) for day, p, c in rows.select("day", "provider", "conversation_id").iter_rows()}
-    heads, pages = heads_of(searcher.lake, sorted(keys)), pages_of(searcher.home, {key for _, key in keys})
+    heads, pages = heads_of(searcher.rows, sorted(keys)), pages_of(searcher.home, {key for _, key in keys})
     found: list[Similar] = []
     for value, row in zip(compared.tolist(), rows.iter_rows(named=True), strict=True):
         key = (row["provider"], row["conversation_id"])

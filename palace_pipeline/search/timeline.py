@@ -73,7 +73,7 @@ def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unp
     asked = searcher.ask(topic, **only)
     if asked is None:
         return Timeline(question, topic, "none", (), {}, 0, NO_WORD)
-    mentions = Mentions(searcher.home, searcher.lake, asked)
+    mentions = Mentions(searcher, asked)
     places = [*mentions.literal, *mentions.related, *mentions.meaning]
     tried = tried_of(asked, mentions)
     if len(places) > MOST_CHUNKS:

@@ -86,7 +86,7 @@ def terms(text: str) -> Generator[Term]:
 
 def index_terms(text: str) -> list[str]:
     """The terms of a text without their places, for an index."""
-    plain, _ = _normalise(text)
+    plain = _plain(text)
     found: list[str] = []
     for match in _TOKEN.finditer(plain):
         if (word := match["word"]) is not None:
@@ -100,14 +100,14 @@ def paired_characters(text: str) -> set[str]:
     """The single characters of paired scripts in a text: what a query of one character is looked up in."""
     if text.isascii():
         return set()
-    plain, _ = _normalise(text)
+    plain = _plain(text)
     return {character for match in _TOKEN.finditer(plain) if match["paired"] for character in match["paired"]}
 
 
 def query_terms(query: str) -> QueryTerms:
     """What a query asks for. Form words ('how much', 什么, いつ) are left out, unless there is nothing else."""
     forms = _form_words()
-    plain, _ = _normalise(query)
+    plain = _plain(query)
     everything: dict[str, float] = {}
     content: dict[str, float] = {}
     alone: dict[str, None] = {}
@@ -139,7 +139,7 @@ def asked_groups(query: str) -> Groups:
     数据库迁移). Form words do not count, unless there is nothing else.
     """
     forms = _form_words()
-    plain, _ = _normalise(query)
+    plain = _plain(query)
     content: dict[tuple[str, ...], None] = {}
     everything: dict[tuple[str, ...], None] = {}
     for match in _TOKEN.finditer(plain):
@@ -168,13 +168,13 @@ def _of_characters(piece: str, particles: frozenset[str]) -> Generator[tuple[str
 
 def plain_form(text: str) -> str:
     """Text as it is compared word for word: compatibility form, simplified characters, case folded, blanks as one."""
-    return " ".join(_fold(_normalise(text)[0]).split())
+    return " ".join(_fold(_plain(text)).split())
 
 
 def bare_phrase(query: str) -> str:
     """The query as it stands, in `plain_form`, without the form words and signs around it (the kettle? -> kettle)."""
     forms = _form_words()
-    plain, _ = _normalise(query)
+    plain = _plain(query)
     held = [match for match in _TOKEN.finditer(plain) if match["paired"] or _fold(match[0]) not in forms.words]
     return plain_form(plain[held[0].start() : held[-1].end()] if held else plain)
 
@@ -268,6 +268,11 @@ def _pieces(word: str) -> Generator[tuple[str, int]]:
         elif part:
             yield part, place
         place += len(part) + 1
+
+
+def _plain(text: str) -> str:
+    """What `_normalise` gives, without the places: ten times as fast for text that is not in this form."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_simplified())
 
 
 def _normalise(text: str) -> tuple[str, list[tuple[int, int]] | None]:
