@@ -12,8 +12,8 @@ from typing import BinaryIO, Literal, Protocol
 
 import orjson
 
-from palace_pipeline.exports.base import Member
-from palace_pipeline.exports.engine import Element
+from palace_pipeline.exports.base import ElementReader, Head, Member, Report, RowsReader
+from palace_pipeline.exports.engine import Element, elements_of
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import Vault
@@ -186,6 +186,13 @@ class VaultMember:
             file = posixpath.normpath(posixpath.join(posixpath.dirname(self.file), relative))
             found = _kept_members(self.ledger, self.vault, "path = ? AND use != 'asset' LIMIT 1", (file,))
         return found[0] if found else None
+
+
+def elements_in(member: Member, head: Head, report: Report, reader: ElementReader | RowsReader) -> Iterator[Element]:
+    """The raw elements of a member, in order; of one that was kept element by element, just those."""
+    if isinstance(member, VaultMember) and member.use in ("array", "lines"):
+        return member.kept_elements()
+    return elements_of(member, head, report, reader)
 
 
 def vault_members(ledger: Ledger, vault: Vault, path: str) -> list[VaultMember]:

@@ -18,14 +18,14 @@ from palace_pipeline.exports.base import ElementReader, Member, Reader, Report, 
 from palace_pipeline.exports.containers import DiskMember, unfold
 from palace_pipeline.exports.databases import is_database
 from palace_pipeline.exports.drift import cleaned
-from palace_pipeline.exports.engine import Element, elements_of, identify, note_drift, read_member, read_one
+from palace_pipeline.exports.engine import Element, identify, note_drift, read_member, read_one
 from palace_pipeline.exports.scan import Missing, Seen, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.ingest.clock import follow_clock
 from palace_pipeline.ingest.file_rows import Outcome, leave_quarantine, note_file, quarantine
 from palace_pipeline.ingest.gathered import File, hash_of, not_there
 from palace_pipeline.ingest.grown import continue_grown
-from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, keep_whole, vault_members
+from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, elements_in, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, KnownFiles, Purged
 from palace_pipeline.ingest.recipes import RECIPES, current_in
@@ -253,9 +253,7 @@ class Run:
                         if head.shape == "object" and head.wrapped is None:
                             shape = "array"
                         file.kept.append(Kept(self.purged.known_as(member.path), shape, 0, "", []))
-                        found = elements_of(member, head, report, reader)
-                        if isinstance(member, VaultMember) and member.use in ("array", "lines"):
-                            found = member.kept_elements()
+                        found = elements_in(member, head, report, reader)
                         self._read_elements(file, member, reader, found, sha256, report)
                     else:
                         self._read_whole(file, member, reader, head, sha256, report)
@@ -292,9 +290,8 @@ class Run:
             if element.raw is None:
                 read_one(element, member, reader, report)
                 continue
-            name = names_kept.get(element.index) or short_hash(
-                reader.format, recipe, hashlib.sha256(element.raw).hexdigest(), *beside, length=40
-            )
+            digest = hashlib.sha256(element.raw).hexdigest()
+            name = names_kept.get(element.index) or short_hash(reader.format, recipe, digest, *beside, length=40)
             if isinstance(member, VaultMember) and element.raw == NOTHING_KEPT:
                 report.skip(REMOVED, element.place, expected=True, unit="conversation")
             elif not self._link(file, member, element.index, name, report) and self._as_it_was(name):
