@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from palace_pipeline.model import CHUNKS, DRAWERS, VECTORS
 from palace_pipeline.search.rows import RowReader
-from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
+from palace_pipeline.store.lake import Key, Lake, LakeDamaged
 
 _KEY = ["provider", "conversation_id"]
 _PLACE = ["drawer_id", "day", *_KEY, "kind", "first_seq", "last_seq"]
@@ -65,6 +65,49 @@ class _Month:
     model: NDArray[np.object_]
 
 
+@dataclass(slots=True, frozen=True, eq=False)
+class Spans:
+    """`first` and `last` [n]: microseconds since 1970 (UTC) between which the messages of each chunk were said. What is known
+    to the day only reaches over that day in every zone; a chunk without any date has none (`last` before `first`)."""
+
+    signature: Signature
+    chunks: pl.DataFrame
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    unread: tuple[str, ...] = ()
+
+
+_NEVER = (1 << 62, -(1 << 62))
+_EAST, _WEST = timedelta(hours=14), timedelta(hours=36)
+"""How far a day of some zone may begin before, and end after, the midnight with which it begins in UTC."""
+
+
+def _spans_of(lake: Lake, name: str, chunks: pl.DataFrame, signature: Signature) -> Spans:
+    first, last = (np.full(chunks.height, value, np.int64) for value in _NEVER)
+    try:
+        rows = lake.read("clean/messages", [name], columns=[*_KEY, "seq", "day", "created_at", "local_time"])
+        heads = lake.read("clean/conversations", [name], columns=[*_KEY, "dated"])
+    except LakeDamaged as error:
+        return Spans(signature, chunks, first, last, (str(error),))
+    rows = rows.join(heads, on=_KEY, how="left", maintain_order="left")
+    written = pl.col("local_time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    day = written.fill_null(pl.when(pl.col("dated")).then(pl.col("day"))).cast(pl.Datetime("us"))
+    instant = pl.col("created_at").dt.replace_time_zone(None)
+    said = rows.select(
+        *_KEY, "seq", instant.fill_null(day - _EAST).alias("first"), instant.fill_null(day + _WEST).alias("last")
+    )
+    placed = chunks.select(*_KEY, "first_seq", "last_seq").with_row_index("row")
+    inside = placed.join(said, on=_KEY).filter(pl.col("seq").is_between("first_seq", "last_seq"))
+    known = inside.group_by("row").agg(pl.col("first").min(), pl.col("last").max()).drop_nulls()
+    first[known["row"].to_numpy()] = known["first"].to_physical().to_numpy()
+    last[known["row"].to_numpy()] = known["last"].to_physical().to_numpy()
+    return Spans(signature, chunks, first, last)
+
+
+def _microseconds(instant: datetime) -> int:
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
 @dataclass(slots=True)
 class CorpusReader:
     """Reads the corpus, and only what has changed when asked again."""
@@ -72,6 +115,25 @@ class CorpusReader:
     lake: Lake
     _months: dict[str, _Month] = field(default_factory=dict[str, _Month])
     _corpus: Corpus | None = None
+    _spans: dict[str, Spans] = field(default_factory=dict[str, "Spans"])
+
+    def spans(self) -> Spans:
+        """When the messages of each chunk were said, by place in the corpus that was read last."""
+        now = [_files_now(self.lake, table) for table in ("clean/messages", "clean/conversations")]
+        found: dict[str, Spans] = {}
+        for name, month in self._months.items():
+            signature = tuple(files.get(name, ()) for files in now)
+            known = self._spans.get(name)
+            if known is None or known.signature != signature or known.chunks is not month.chunks:
+                known = _spans_of(self.lake, name, month.chunks, signature)
+            found[name] = known
+        self._spans = found
+        parts = list(found.values())
+        unread = tuple(trouble for part in parts for trouble in part.unread)
+        none = np.zeros(0, np.int64)
+        first = np.concatenate([none, *(part.first for part in parts)])
+        last = np.concatenate([none, *(part.last for part in parts)])
+        return Spans((), pl.DataFrame(), first, last, unread)
 
     def read(self) -> Corpus:
         """The chunks as the month files now have them; the same object while no file has changed."""
@@ -193,21 +255,13 @@ class Days:
             return date.fromisoformat(local_time[:10])
         return day if dated else None
 
-    def rows(self, lake: Lake, corpus: Corpus) -> NDArray[np.bool_]:
-        """Which chunks of the corpus hold a message of these days."""
-        found: list[pl.DataFrame] = []
-        for month in lake.months("clean/messages"):
-            if self.until is not None and month > month_of(self.until + timedelta(days=1)):
-                break  # a conversation lies in the month of its first message
-            rows = lake.read("clean/messages", [month], columns=[*_KEY, "seq", "day", "created_at", "local_time"])
-            heads = lake.read("clean/conversations", [month], columns=[*_KEY, "dated"])
-            rows = rows.join(heads, on=_KEY, how="left", maintain_order="left")
-            found.append(rows.filter(self.inside()).select(*_KEY, "seq"))
-        mask = np.zeros(corpus.chunks.height, np.bool_)
-        if found:
-            placed = corpus.chunks.select(*_KEY, "first_seq", "last_seq").with_row_index("row")
-            inside = placed.join(pl.concat(found), on=_KEY).filter(pl.col("seq").is_between("first_seq", "last_seq"))
-            mask[inside["row"].unique().to_numpy()] = True
+    def between(self, spans: Spans) -> NDArray[np.bool_]:
+        """Which chunks may hold a message of these days; whether it does is asked of its messages."""
+        mask = np.ones(len(spans.first), np.bool_)
+        if self.since is not None:
+            mask &= spans.last >= _microseconds(self._midnight(self.since))
+        if self.until is not None:
+            mask &= spans.first < _microseconds(self._midnight(self.until + timedelta(days=1)))
         return mask
 
     def inside(self) -> pl.Expr:

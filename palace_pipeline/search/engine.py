@@ -213,12 +213,15 @@ class Searcher:
             corpus = self._corpus.read()
             reader, no_words = self._reader()
             allowed = allowed_rows(corpus, filters)
+            unread = list(corpus.unread)
             if days.limited:
-                allowed &= days.rows(self.lake, corpus)
+                spans = self._corpus.spans()
+                allowed &= days.between(spans)
+                unread += (trouble for trouble in spans.unread if trouble not in unread)
             frequency = reader.document_frequency if reader else lambda _: 0
             weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
             likeness, no_meaning, alike = self._likeness(corpus, vector)
-        troubles = tuple(trouble for trouble in (*corpus.unread, no_words, no_meaning) if trouble)
+        troubles = tuple(trouble for trouble in (*unread, no_words, no_meaning) if trouble)
         return Asked(query, terms, weights, filters, days, corpus, allowed, likeness, reader, troubles, alike)
 
     def _vector(self, query: str, *, as_passage: bool) -> tuple[Embedder, Floats] | None:

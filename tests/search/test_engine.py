@@ -308,3 +308,17 @@ def test_a_hit_is_plain_data(archive: Archive) -> None:
     hit = archive.searcher().search("lantern").hits[0]
     assert json.loads(json.dumps(hit.as_json()))["seq"] == hit.seq
     assert replace(hit, score=0).quote == hit.quote
+
+
+def test_days_are_looked_up_once_and_seen_when_they_change(archive: Archive) -> None:
+    searcher = archive.searcher()
+    only = {"since": date(2024, 7, 1), "until": date(2024, 7, 31)}
+    assert [hit.message_index for hit in searcher.search("kettle", **only).hits] == [2, 3]
+    late = [say("user", "A kettle from abroad.", created_at=at("2024-07-20T08:00:00"))]
+    archive.add(Conversation("claude", "late", late, title="Late"))
+    found = {hit.conversation_id for hit in searcher.search("kettle", **only).hits}
+    assert found == {"lamps", "late"}
+    archive.lake.path("clean/messages", "2024-07").write_bytes(b"no parquet")
+    result = searcher.search("kettle", **only)
+    assert {hit.conversation_id for hit in result.hits} == {"lamps"}
+    assert "2024-07.parquet" in result.tried
