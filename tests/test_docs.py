@@ -2,6 +2,7 @@
 
 import configparser
 import io
+import os
 import re
 import shlex
 import shutil
@@ -37,6 +38,11 @@ def commands() -> list[str]:
     return sorted({line for line in lines if line.startswith("palace ") and not line.startswith("palace ui")})
 
 
+def programs() -> list[str]:
+    """The Python blocks."""
+    return [body for _, body in blocks("python")]
+
+
 def started_by_others() -> list[str]:
     """Lines of crontabs and of systemd units that start Palace."""
     lines = [line for name in ("cron", "ini") for _, body in blocks(name) for line in body.splitlines()]
@@ -56,6 +62,19 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         main(["--home", str(folder / "home"), "ingest"])
     assert ended.value.code in (0, None)
     return folder
+
+
+@pytest.mark.parametrize("body", programs())
+def test_documented_python_runs(body: str, archive: Path) -> None:
+    for module in ("langchain_chroma", "llama_index.vector_stores.chroma"):
+        if module in body:
+            pytest.importorskip(module)
+    environment = {**os.environ, "PALACE_HOME": str(archive / "home"), "PYTHONPATH": str(ROOT)}
+    home = archive / "home"
+    done = subprocess.run(
+        [sys.executable, "-c", body], cwd=home, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_there_are_commands_to_try() -> None:
