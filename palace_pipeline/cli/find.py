@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, shown, table
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, say, shown, table
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 
@@ -53,7 +53,9 @@ class Filters:
 
 
 def check_filters(home: Home, only: Filters) -> None:
-    """Raises UsageError with what there is, if a filter names something that the archive does not have."""
+    """Raises UsageError if a filter names something that the archive does not have (with what there is), or no day at all."""
+    if only.since and only.until and only.since > only.until:
+        raise UsageError(f"no day is both from {only.since} on and up to {only.until}: --since is after --until")
     asked = {name: value for name in ("provider", "role", "room", "wing") if (value := getattr(only, name)) is not None}
     if not asked or not home.warehouse.exists():
         return
@@ -74,6 +76,9 @@ def check_filters(home: Home, only: Filters) -> None:
                 f"nothing in the archive has the {name} {value!r}{meant} There are: {', '.join(there[:_LISTED])}{more}"
             )
 
+
+_AT_LEAST = 20
+"""Hits that are asked for at least where people look."""
 
 KINDS = ("exchange", "people", "document", "tool", "thinking")
 
@@ -103,7 +108,7 @@ def run_search(
     result = searcher.search(
         query,
         # People get one conversation a line: ask for more hits, so that one long talk does not fill the list.
-        limit=limit if as_json else limit * 4,
+        limit=limit if as_json else max(limit * 4, _AT_LEAST),
         recent=datetime.now(home.settings.zone).date() if recent else None,
         **only.as_only(),
     )
@@ -115,6 +120,8 @@ def run_search(
     if result.verdict != "found":
         # On stdout, above the hits: whoever reads them has to know that they are only the nearest.
         out(("Nothing surely matches; these are nearest. " if result.hits else "Nothing found. ") + result.tried)
+    elif result.missing:
+        say(f"Not everything could be looked through: {'; '.join(result.missing)}")
     screen = console()
     for found in result.folded()[:limit]:
         best = found.hits[0]

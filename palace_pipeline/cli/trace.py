@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,15 @@ HOW: dict[How, str] = {
     "related": "in other forms of these words",
     "meaning": "by meaning only",
 }
+_BEFORE: dict[How, str] = {
+    "exact": "holds these words",
+    "words": "holds these words",
+    "together": "stands in an exchange that holds these words",
+    "related": "holds other forms of these words",
+    "meaning": "is as near in meaning",
+}
+_TOPIC = 80
+"""Characters of a topic that are said again."""
 
 
 def run_first(query: str, only: Filters, *, as_json: bool) -> int:
@@ -42,9 +52,11 @@ def run_first(query: str, only: Filters, *, as_json: bool) -> int:
         out_json(found.as_json())
         return 0
     if found.first is None:
-        out(f"No mention of {found.topic!r} with a date. {found.tried}")
-        if not found.undated:
-            say(f"The nearest there is: palace search {found.topic!r}")
+        out(f"No mention of {_brief(found.topic)} with a date. {found.tried}")
+        if found.searched.missing:
+            out("Not everything could be looked through, so there may be one.")
+        elif not found.undated and found.searched.messages:
+            say(f"The nearest there is: palace search {_brief(found.topic)}")
     else:
         _show_mention(found.first)
         out(f"The first mention {HOW[found.first.how]}. {_proof(found.searched, found.first)}")
@@ -65,13 +77,23 @@ def _proof(searched: Searched, first: Mention) -> str:
     """What was looked through before the first mention."""
     if first.when is None:
         return ""
-    before = f"none of the {counted(searched.before, 'message')} before that day speaks of it"
-    whole = "" if searched.complete else " Not everything could be looked through; --json says what."
+    before = f"none of the {counted(searched.before, 'message')} before that day {_BEFORE[first.how]}"
+    if not searched.before:
+        before = "no message is of an earlier day"
+    whole = _missing(searched.missing)
     undated = f" {counted(searched.undated, 'message')} without a date." if searched.undated else ""
     return (
         f"Looked through {counted(searched.messages, 'message')} of {counted(searched.conversations, 'conversation')} from "
         f"{searched.since} to {searched.until}; {before}.{undated}{whole}"
     )
+
+
+def _missing(missing: Sequence[str]) -> str:
+    return f" Not everything could be looked through: {'; '.join(missing)}" if missing else ""
+
+
+def _brief(topic: str) -> str:
+    return repr(topic if len(topic) <= _TOPIC else f"{topic[:_TOPIC]}…")
 
 
 def run_timeline(query: str, only: Filters, *, limit: int, as_json: bool) -> int:
@@ -86,7 +108,7 @@ def run_timeline(query: str, only: Filters, *, limit: int, as_json: bool) -> int
         out_json(found.as_json())
         return 0
     if not found.stations:
-        out(f"No mention of {found.topic!r}. {found.tried}")
+        out(f"No mention of {_brief(found.topic)}. {found.tried}")
         return 0
     if found.verdict == "weak":
         out("No message holds the words; these are near in meaning.")
@@ -109,7 +131,9 @@ def run_timeline(query: str, only: Filters, *, limit: int, as_json: bool) -> int
         screen.print(marked(one.mention.hit.quote, one.mention.hit.marks))
         screen.print(Text(f"    {one.page}", "dim"))
     if found.left_out:
-        say(f"{counted(found.left_out, 'conversation')} with fewer mentions left out (--limit).")
+        say(f"{counted(found.left_out, 'conversation')} with looser or fewer mentions left out (--limit).")
+    if found.missing:
+        say(_missing(found.missing).strip())
     return 0
 
 
@@ -136,7 +160,7 @@ def run_day(day: str, *, provider: str | None, as_json: bool) -> int:
     for trouble in found.unread:
         say(f"not read: {trouble}")
     if not found.conversations:
-        out(f"Nothing was said on {found.day} ({found.zone}).")
+        out(f"Nothing {'that could be read ' if found.unread else ''}was said on {found.day} ({found.zone}).")
         return 0
     total = sum(found.messages.values())
     out(
@@ -234,7 +258,12 @@ def run_similar(text: str | None, only: Filters, *, bar: float, limit: int, as_j
     screen = console()
     for one in found.similar:
         screen.print(
-            Text.assemble((one.date, "cyan"), "  ", (shown(one.title or "untitled"), "bold"), f"  {one.similarity:.2f}")
+            Text.assemble(
+                (one.date or "undated", "cyan"),
+                "  ",
+                (shown(one.title or "untitled"), "bold"),
+                f"  {one.similarity:.2f}",
+            )
         )
         screen.print(marked(one.quote, ()))
         screen.print(Text(f"    {one.page}", "dim"))

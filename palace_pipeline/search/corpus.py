@@ -229,6 +229,11 @@ def texts_of(rows: RowReader, chunks: pl.DataFrame) -> dict[str, str]:
     return {drawer_id: text for drawer_id, text in found.iter_rows() if drawer_id in wanted}
 
 
+def moved(day: date, by: int) -> date:
+    """The day `by` days later (or earlier), or the last (or first) day there is."""
+    return date.fromordinal(min(max(day.toordinal() + by, 1), date.max.toordinal()))
+
+
 @dataclass(slots=True, frozen=True)
 class Days:
     """The days from `since` to `until` (inclusive, either may be open) as a person in `zone` counts them."""
@@ -261,7 +266,7 @@ class Days:
         if self.since is not None:
             mask &= spans.last >= _microseconds(self._midnight(self.since))
         if self.until is not None:
-            mask &= spans.first < _microseconds(self._midnight(self.until + timedelta(days=1)))
+            mask &= spans.first < _microseconds(self._midnight(moved(self.until, 1)))
         return mask
 
     def inside(self) -> pl.Expr:
@@ -275,9 +280,12 @@ class Days:
             known &= instant >= pl.lit(self._midnight(self.since))
             naive &= day >= self.since
         if self.until is not None:
-            known &= instant < pl.lit(self._midnight(self.until + timedelta(days=1)))
+            known &= instant < pl.lit(self._midnight(moved(self.until, 1)))
             naive &= day <= self.until
         return pl.when(instant.is_not_null()).then(known).otherwise(naive)
 
     def _midnight(self, day: date) -> datetime:
-        return datetime.combine(day, time(), self.zone).astimezone(UTC)
+        try:
+            return datetime.combine(day, time(), self.zone).astimezone(UTC)
+        except OverflowError:  # the first or last day there is, in a zone far from UTC
+            return datetime.combine(day, time(), UTC)

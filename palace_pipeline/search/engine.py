@@ -8,10 +8,10 @@ vectors yet) narrows it to the rest, and is said.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypedDict, Unpack
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.search.answers import Answers, Hit
-from palace_pipeline.search.corpus import Corpus, CorpusReader, Days
+from palace_pipeline.search.corpus import Corpus, CorpusReader, Days, moved
 from palace_pipeline.search.languages import Floats, Passages, languages_of
 from palace_pipeline.search.near import allowed_rows, nearest_chunks, shares_of_words, spread
 from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
@@ -83,6 +83,8 @@ class SearchResult:
     verdict: Verdict
     hits: list[Hit]
     tried: str
+    missing: tuple[str, ...] = ()
+    """What could not be looked through, in words; `tried` says it too."""
 
     def by_conversation(self) -> list[Found]:
         """The hits grouped for people: conversations in the order of their best hit."""
@@ -135,6 +137,13 @@ class Asked:
     troubles: tuple[str, ...]
     alike: Callable[[Sequence[str]], Floats] | None
     """Likeness of the question with texts by themselves (a chunk's vector holds its title and question as well)."""
+    unread: Mapping[tuple[str, str], str]
+    """What could not be read since the question was asked (`RowReader.unread`)."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What could not be looked through so far, in words."""
+        return tuple(dict.fromkeys([*self.troubles, *self.unread.values()]))
 
     @property
     def tried(self) -> str:
@@ -144,7 +153,7 @@ class Asked:
             return "The archive holds nothing that could be searched yet."
         allowed = int(self.allowed.sum())
         left = f"{allowed:,} of {chunks:,} chunks" if allowed < chunks else f"{chunks:,} chunks"
-        return "; ".join([f"Searched {left}", *self.troubles]) + "."
+        return "; ".join([f"Searched {left}", *(trouble.removesuffix(".") for trouble in self.missing)]) + "."
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -191,7 +200,8 @@ class Searcher:
         ranked = answers.ranked(asked.filters.role, recent)
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
         verdict = verdict_of(near.nearest, *answers.coverage(), wanted) if ranked else "none"
-        return SearchResult(asked.query, verdict, answers.hits(ranked[:limit]), asked.tried)
+        hits = answers.hits(ranked[:limit])
+        return SearchResult(asked.query, verdict, hits, asked.tried, asked.missing)
 
     def corpus(self) -> Corpus:
         """The chunks as they are now."""
@@ -207,6 +217,7 @@ class Searcher:
         if not terms:
             return None
         days = Days(only.get("since"), only.get("until"), self._settings.zone)
+        self.rows.unread.clear()
         filters = _filters(days, only)
         with ThreadPoolExecutor(1) as pool:  # the model loads while the lake is read
             vector = pool.submit(self._vector, query, as_passage=as_passage)
@@ -222,7 +233,10 @@ class Searcher:
             weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
             likeness, no_meaning, alike = self._likeness(corpus, vector)
         troubles = tuple(trouble for trouble in (*unread, no_words, no_meaning) if trouble)
-        return Asked(query, terms, weights, filters, days, corpus, allowed, likeness, reader, troubles, alike)
+        unread_rows = self.rows.unread
+        return Asked(
+            query, terms, weights, filters, days, corpus, allowed, likeness, reader, troubles, alike, unread_rows
+        )
 
     def _vector(self, query: str, *, as_passage: bool) -> tuple[Embedder, Floats] | None:
         """The model and the question's vector; None if there is nothing to compare it with."""
@@ -276,7 +290,7 @@ class Searcher:
 def _filters(days: Days, only: Only) -> Filters:
     """The lexical index knows the UTC days of a chunk: a day of slack on each side covers every zone."""
     since, until = (
-        None if day is None else int(f"{day + timedelta(days=slack):%Y%m%d}")
+        None if day is None else int(f"{moved(day, slack):%Y%m%d}")
         for day, slack in ((days.since, -1), (days.until, 1))
     )
     return Filters(

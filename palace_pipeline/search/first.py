@@ -26,7 +26,7 @@ _KEY = ["provider", "conversation_id"]
 @dataclass(slots=True, frozen=True)
 class Searched:
     """What was looked through: visible messages that the filters leave, their conversations, the days of the first and the
-    last; `before`: those of days before the day of the mention. `complete`: nothing of it could not be read."""
+    last; `before`: those of days before the day of the mention. `missing`: what could not be looked through, in words."""
 
     messages: int = 0
     conversations: int = 0
@@ -34,7 +34,12 @@ class Searched:
     until: date | None = None
     before: int = 0
     undated: int = 0
-    complete: bool = True
+    missing: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Could all of it be looked through?"""
+        return not self.missing
 
 
 @dataclass(slots=True, frozen=True)
@@ -62,6 +67,7 @@ class FirstMention:
             "undated": [mention_json(one) for one in self.undated],
             "searched": {
                 **asdict(self.searched),
+                "complete": self.searched.complete,
                 "since": _iso(self.searched.since),
                 "until": _iso(self.searched.until),
             },
@@ -146,16 +152,16 @@ def _batches(places: Sequence[int]) -> Iterator[Sequence[int]]:
 
 def _searched(lake: Lake, asked: Asked, day: date | None) -> Searched:
     """Counts of what the question was looked for in; `day`: of the mention."""
-    keys = asked.corpus.chunks.filter(pl.Series(asked.allowed, dtype=pl.Boolean)).select(_KEY).unique()
-    complete = not asked.troubles and _index_whole(asked)
+    chunks = asked.corpus.chunks.filter(pl.Series(asked.allowed, dtype=pl.Boolean))
+    missing = dict.fromkeys([*asked.missing, *_behind(asked)])
     parts: list[pl.DataFrame] = []
     for month in lake.months("clean/messages"):
         try:
-            parts.append(_of_month(lake, month, asked, keys))
-        except LakeDamaged:
-            complete = False
+            parts.append(_of_month(lake, month, asked, chunks))
+        except LakeDamaged as error:
+            missing[str(error)] = None
     if not parts:
-        return Searched(complete=complete)
+        return Searched(missing=tuple(missing))
     rows, zone = pl.concat(parts), asked.days.zone
     known = [moment.astimezone(zone).date() for moment in _ends(rows["created_at"])]
     written = rows.filter(pl.col("created_at").is_null())
@@ -169,14 +175,18 @@ def _searched(lake: Lake, asked: Asked, day: date | None) -> Searched:
         max(known, default=None),
         0 if day is None else rows.filter(Days(None, day - timedelta(days=1), zone).inside()).height,
         written.filter(~pl.col("dated")).height,
-        complete,
+        tuple(missing),
     )
 
 
-def _of_month(lake: Lake, month: str, asked: Asked, keys: pl.DataFrame) -> pl.DataFrame:
+def _of_month(lake: Lake, month: str, asked: Asked, chunks: pl.DataFrame) -> pl.DataFrame:
     """The visible messages of a month file that the question was looked for in, without their texts."""
-    columns = [*_KEY, "day", "role", "branch_active", "hidden_reason", "created_at", "local_time"]
-    rows = lake.read("clean/messages", [month], columns=columns).join(keys, on=_KEY, how="semi")
+    columns = [*_KEY, "seq", "day", "role", "branch_active", "hidden_reason", "created_at", "local_time"]
+    rows = lake.read("clean/messages", [month], columns=columns).join(chunks, on=_KEY, how="semi")
+    if asked.filters.room is not None:  # a conversation has chunks in several rooms
+        starts = chunks.select(*_KEY, "first_seq", "last_seq").sort("first_seq", "last_seq")
+        rows = rows.sort("seq").join_asof(starts, left_on="seq", right_on="first_seq", by=_KEY, check_sortedness=False)
+        rows = rows.filter(pl.col("seq") <= pl.col("last_seq"))
     heads = lake.read("clean/conversations", [month], columns=[*_KEY, "dated"])
     roles = [asked.filters.role] if asked.filters.role else sorted(VISIBLE_ROLES)
     seen = pl.col("branch_active") & pl.col("hidden_reason").is_null() & pl.col("role").is_in(roles)
@@ -190,9 +200,11 @@ def _ends(values: pl.Series) -> list[Any]:
     return [known.min(), known.max()] if len(known) else []
 
 
-def _index_whole(asked: Asked) -> bool:
-    """Does the index hold as many chunks as the lake? After a kill it may be a step behind."""
-    return asked.reader is not None and asked.reader.count() >= asked.corpus.chunks.height
+def _behind(asked: Asked) -> Iterator[str]:
+    """Does the index hold fewer chunks than the lake? After a kill, and while a run writes, it may be a step behind."""
+    chunks = asked.corpus.chunks.height
+    if asked.reader is not None and asked.reader.count() < chunks:
+        yield f"the lexical index holds {asked.reader.count():,} of {chunks:,} chunks"
 
 
 def tried_of(asked: Asked, mentions: Mentions) -> str:

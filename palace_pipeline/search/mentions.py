@@ -22,7 +22,7 @@ from palace_pipeline.search.answers import Answers, Hit, Said
 from palace_pipeline.search.engine import Asked, Searcher
 from palace_pipeline.search.near import Near
 from palace_pipeline.search.ranking import Weights
-from palace_pipeline.store.lake import Key, Lake, LakeDamaged
+from palace_pipeline.store.lake import Lake, LakeDamaged
 from palace_pipeline.transcripts.terms import asked_groups, bare_phrase, index_terms, plain_form, related
 
 How = Literal["exact", "words", "together", "related", "meaning"]
@@ -103,7 +103,7 @@ class Mentions:
         self.literal, self.related = ordered(literal), ordered(others)
         self.meaning = ordered(set(map(int, near)) - literal - others)
         self._literal, self._others = literal, others
-        self._undated = undated_conversations(searcher.lake)
+        self._undated = _in_undated(searcher.lake, asked.corpus.chunks)
 
     def day(self, place: int) -> date:
         """The day under which a chunk's conversation is filed: none of its messages is earlier, if it is dated."""
@@ -111,7 +111,7 @@ class Mentions:
 
     def undated(self, place: int) -> bool:
         """Is the conversation of a chunk without a date, so that the day under which it is filed says nothing?"""
-        return self.asked.corpus.chunks.select(_KEY).row(place) in self._undated
+        return place in self._undated
 
     def look(self, places: Sequence[int]) -> Iterator[Found]:
         """The mentions in some chunks, each message once and in the strictest way, in the order of the chunks."""
@@ -196,14 +196,14 @@ def _places(asked: Asked, drawer_ids: Iterable[str]) -> set[int]:
     return {place for place in places if place is not None and asked.allowed[place]}
 
 
-def undated_conversations(lake: Lake) -> frozenset[Key]:
-    """Conversations that no message dates."""
-    found: set[Key] = set()
+def _in_undated(lake: Lake, chunks: pl.DataFrame) -> frozenset[int]:
+    """The places of chunks whose conversation nothing dates."""
+    found = [chunks.clear().select(_KEY)]
     for month in lake.months("clean/conversations"):
-        with suppress(LakeDamaged):  # the corpus names it
+        with suppress(LakeDamaged):  # whoever reads the titles of its conversations names it
             rows = lake.read("clean/conversations", [month], columns=[*_KEY, "dated"])
-            found.update(rows.filter(~pl.col("dated")).select(_KEY).iter_rows())
-    return frozenset(found)
+            found.append(rows.filter(~pl.col("dated")).select(_KEY))
+    return frozenset(chunks.select(_KEY).with_row_index("place").join(pl.concat(found), on=_KEY, how="semi")["place"])
 
 
 SLACK = timedelta(days=1)

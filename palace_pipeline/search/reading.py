@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from palace_pipeline.search.answers import Hit, counted, moment_text, pages_of
-from palace_pipeline.search.corpus import Days, heads_of, messages_of
+from palace_pipeline.search.corpus import Days, heads_of, messages_of, moved
 from palace_pipeline.search.engine import Searcher
 from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
 from palace_pipeline.search.rows import RowReader
@@ -98,7 +98,7 @@ def day_view(home: Path, day: date, zone: tzinfo, *, provider: str | None = None
     unread: list[str] = []
     parts: list[pl.DataFrame] = []
     for month in lake.months("clean/messages"):
-        if month > month_of(day + timedelta(days=1)):
+        if month > month_of(moved(day, 1)):
             break  # a conversation is filed under the day of its first message
         try:
             parts.append(_of_day(lake, month, days, provider))
@@ -147,7 +147,8 @@ def thread(
 
     `named`: `provider:id`, a page's path, the unique beginning of an id, or a drawer's id (then around what it holds, unless
     `around` is given). `everything`: tool calls, tool output and thinking too. Raises NotOneError if it is not clear which
-    conversation is meant, IndexError if it has no message of that number, LakeDamaged if its month cannot be read.
+    conversation is meant (PurgedError if that was purged), IndexError if it has no message of that number, LakeDamaged if its
+    month cannot be read.
     """
     lake = Lake(home / "lake")
     day, key, seq = _meant(home, lake, named)
@@ -168,6 +169,10 @@ def thread(
     return _talk(key, list(rows.iter_rows(named=True)), heads, pages, Days(None, None, zone), total)
 
 
+class PurgedError(NotOneError):
+    """The conversation that is meant was purged."""
+
+
 def _meant(home: Path, lake: Lake, named: str) -> tuple[date, Key, int | None]:
     """Day, conversation, and the row a drawer begins with if its id was given."""
     ledger = Ledger.reading(home / "ledger.sqlite")
@@ -177,7 +182,11 @@ def _meant(home: Path, lake: Lake, named: str) -> tuple[date, Key, int | None]:
         row = named_conversation(ledger, named)
         if row["superseded_by"]:  # it was resumed in another, which repeats all of it
             row = ledger.conversation((row["provider"], row["superseded_by"])) or row
+        if row["status"] == "purged":
+            raise PurgedError(f"{row['provider']}:{row['conversation_id']} was purged: nothing of it is kept")
         return date.fromisoformat(row["day"]), (row["provider"], row["conversation_id"]), None
+    except PurgedError:
+        raise
     except NotOneError:
         for month in lake.months("clean/chunks"):
             chunks = lake.read("clean/chunks", [month], columns=["drawer_id", "day", *_KEY, "first_seq"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from palace_pipeline.model import LAKE
-from palace_pipeline.store.lake import Key, Lake, month_of
+from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
 
 KEPT_BYTES = 256 << 20
 """Most bytes of rows that are kept."""
@@ -30,17 +30,21 @@ class _Part:
 
 
 class RowReader:
-    """Reads rows of conversations from the lake. Not safe for several threads at once."""
+    """Reads rows of conversations from the lake. Not safe for several threads at once.
+
+    `unread`: what could not be read when it was last looked for, in words, by table and month.
+    """
 
     def __init__(self, lake: Lake, kept_bytes: int = KEPT_BYTES) -> None:
         self.lake = lake
+        self.unread: dict[tuple[str, str], str] = {}
         self._kept_bytes = kept_bytes
         self._parts: OrderedDict[tuple[Path, tuple[str, ...]], _Part] = OrderedDict()
         self._bytes = 0
 
     def of(self, table: str, keys: Iterable[tuple[date, Key]], columns: Sequence[str]) -> pl.DataFrame:
-        """The rows of some conversations (day and key of each), in the order of months; what is gone or cannot be read is
-        left out: `CorpusReader.read` names it."""
+        """The rows of some conversations (day and key of each), in the order of months; what is gone is
+        left out, and what cannot be read as well: `unread` names it."""
         by_month: dict[str, list[Key]] = {}
         for day, key in keys:
             by_month.setdefault(month_of(day), []).append(key)
@@ -56,10 +60,17 @@ class RowReader:
                 for path in self.lake.files(table, month, keys):
                     part = self._part(path, columns)
                     found += [part.frame.slice(*part.slices[key]) for key in keys if key in part.slices]
+                self.unread.pop((table, month), None)
                 return found
             except (FileNotFoundError, pl.exceptions.PolarsError, OSError):
                 continue
-        return []
+        try:
+            found = [self.lake.read(table, [month], keys=keys, columns=columns)]
+        except LakeDamaged as error:
+            self.unread[table, month] = str(error)
+            return []
+        self.unread.pop((table, month), None)
+        return found
 
     def _part(self, path: Path, columns: tuple[str, ...]) -> _Part:
         status = path.stat()

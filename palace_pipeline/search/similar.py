@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
 import numpy as np
+import polars as pl
 
 from palace_pipeline.search.answers import pages_of
-from palace_pipeline.search.corpus import heads_of, texts_of
-from palace_pipeline.search.engine import NO_WORD, Only, Searcher
+from palace_pipeline.search.corpus import heads_of, messages_of, texts_of
+from palace_pipeline.search.engine import NO_WORD, Asked, Only, Searcher
 from palace_pipeline.search.quotes import quote_of
+from palace_pipeline.store.lake import Key
 
 NEARLY_THE_SAME = 0.9
 """Likeness (cosine without the part that says the language) from which two texts count as the same. A paraphrase has about 0.5
 to 0.8, another text on the same topic less."""
+_KEY = ["provider", "conversation_id"]
 _CONTEXT = 0.3
 """What title and question may take from the likeness of a chunk with its own text (0.26 was seen)."""
 
 
 @dataclass(slots=True, frozen=True)
 class Similar:
-    """A chunk, with how like it is (-1 to 1)."""
+    """A chunk, with how like it is (-1 to 1). `date`: the first day of its messages (display zone), None if it is not known."""
 
     similarity: float
     provider: str
     conversation_id: str
     title: str
     page: str
-    date: str
+    date: str | None
     wing: str | None
     room: str | None
     drawer_id: str
@@ -47,6 +51,22 @@ class Duplicates:
     def as_json(self) -> dict[str, Any]:
         """The answer as values that JSON knows."""
         return {**asdict(self), "similar": [asdict(one) for one in self.similar]}
+
+
+def _said(
+    searcher: Searcher, asked: Asked, places: Sequence[int], heads: Mapping[Key, tuple[str, bool]]
+) -> dict[str, str]:
+    """The first day of the messages of some chunks, by drawer id."""
+    chunks = asked.corpus.chunks[list(places)]
+    keys = [(day, (p, c)) for day, p, c in chunks.select("day", *_KEY).unique().iter_rows()]
+    rows = messages_of(searcher.rows, keys).join(chunks.select(*_KEY, "drawer_id", "first_seq", "last_seq"), on=_KEY)
+    found: dict[str, str] = {}
+    for row in rows.filter(pl.col("seq").is_between("first_seq", "last_seq")).iter_rows(named=True):
+        dated = heads.get((row["provider"], row["conversation_id"]), ("", False))[1]
+        day = asked.days.day_of(row["created_at"], row["local_time"], row["day"], dated)
+        if day is not None:
+            found[row["drawer_id"]] = min(found.get(row["drawer_id"], "9999-12-31"), day.isoformat())
+    return found
 
 
 def duplicates_of(
@@ -68,6 +88,7 @@ def duplicates_of(
     compared = asked.alike([texts.get(drawer_id, "") for drawer_id in rows["drawer_id"]]) if near else np.zeros(0)
     keys = {(day, (p, c)) for day, p, c in rows.select("day", "provider", "conversation_id").iter_rows()}
     heads, pages = heads_of(searcher.rows, sorted(keys)), pages_of(searcher.home, {key for _, key in keys})
+    said = _said(searcher, asked, near, heads)
     found: list[Similar] = []
     for value, row in zip(compared.tolist(), rows.iter_rows(named=True), strict=True):
         key = (row["provider"], row["conversation_id"])
@@ -76,7 +97,7 @@ def duplicates_of(
             *key,
             heads.get(key, ("", False))[0],
             pages.get(key, ""),
-            row["day"].isoformat(),
+            said.get(row["drawer_id"]),
             row["wing"],
             row["room"],
             row["drawer_id"],

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import numpy as np
+
 from palace_pipeline.search.asking import topic_of
 from palace_pipeline.search.engine import NO_WORD, Only, Searcher
 from palace_pipeline.search.first import mention_json, tried_of
@@ -36,7 +38,7 @@ class Station:
 @dataclass(slots=True, frozen=True)
 class Timeline:
     """`stations`: oldest first, undated ones last. `months`: mentions by month (`YYYY-MM`), of all conversations, those that
-    were left out for `limit` too. `left_out`: how many these are."""
+    were left out for `limit` too. `left_out`: how many these are. `missing`: what could not be looked through, in words."""
 
     query: str
     topic: str
@@ -45,6 +47,7 @@ class Timeline:
     months: dict[str, int]
     left_out: int
     tried: str
+    missing: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The timeline as values that JSON knows: a conversation is its hit with `how`, `mentions`, `first_date`, `last_date`."""
@@ -60,14 +63,15 @@ class Timeline:
             "months": self.months,
             "left_out": self.left_out,
             "tried": self.tried,
+            "missing": list(self.missing),
         }
 
 
 def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unpack[Only]) -> Timeline:
     """The conversations that speak of what a question asks about.
 
-    Over `limit` those with the fewest mentions are left out. What is only near in meaning counts as well: the topic may
-    have had another name, or another language, then.
+    Over `limit` those with the loosest mentions, and of these those with the fewest, are left out.
+    What is only near in meaning counts as well: the topic may have had another name, or another language, then.
     """
     topic = topic_of(question)
     asked = searcher.ask(topic, **only)
@@ -75,21 +79,30 @@ def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unp
         return Timeline(question, topic, "none", (), {}, 0, NO_WORD)
     mentions = Mentions(searcher, asked)
     places = [*mentions.literal, *mentions.related, *mentions.meaning]
-    tried = tried_of(asked, mentions)
-    if len(places) > MOST_CHUNKS:
-        likeness = asked.likeness
+    cut = len(places) > MOST_CHUNKS
+    if cut:
+        likeness = np.nan_to_num(asked.likeness, nan=-1.0)
         places = sorted(sorted(places, key=lambda place: -float(likeness[place]))[:MOST_CHUNKS])
-        tried = f"{tried[:-1]}; only the {MOST_CHUNKS:,} nearest chunks were read."
-    by_conversation: dict[Key, list[Found]] = {}
+    by_message: dict[tuple[str, str, int], Found] = {}  # a long message lies in several chunks
     for found in mentions.look(places):
+        known = by_message.get(spot := (*found.said.key, found.said.row["seq"]))
+        if known is None or found.strictness < known.strictness:
+            by_message[spot] = found
+    by_conversation: dict[Key, list[Found]] = {}
+    for found in by_message.values():
         by_conversation.setdefault(found.said.key, []).append(found)
+    tried, missing = tried_of(asked, mentions), asked.missing
+    if cut:
+        only_these = f"only the {MOST_CHUNKS:,} nearest chunks were read"
+        tried, missing = f"{tried[:-1]}; {only_these}.", (*missing, only_these)
     months = Counter(f"{one.when.day:%Y-%m}" for these in by_conversation.values() for one in these if one.when)
     kept = sorted(by_conversation.values(), key=_weight, reverse=True)[:limit]
     kept.sort(key=_order)
     literal = any(one.how != "meaning" for these in by_conversation.values() for one in these)
     verdict: Verdict = "found" if literal else "weak" if by_conversation else "none"
     left_out = len(by_conversation) - len(kept)
-    return Timeline(question, topic, verdict, tuple(map(_station, kept)), dict(sorted(months.items())), left_out, tried)
+    stations = tuple(map(_station, kept))
+    return Timeline(question, topic, verdict, stations, dict(sorted(months.items())), left_out, tried, missing)
 
 
 def _weight(found: Sequence[Found]) -> tuple[int, int]:
@@ -113,6 +126,6 @@ def _station(found: Sequence[Found]) -> Station:
         mention.hit.page,
         min(days, default=None),
         max(days, default=None),
-        len({one.said.row["seq"] for one in found}),
+        len(found),
         mention,
     )

@@ -1,5 +1,6 @@
 """`palace first`, `timeline`, `day`, `thread`, `similar`, as a person and as a program meet them."""
 
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def test_the_first_mention_for_people_and_for_programs(archive: Run) -> None:
     told = archive("first", "lighthouse").out
     assert first["date"] in told
     assert first["page"] in told
-    assert "none of the 0 messages before that day speaks of it" in told
+    assert "no message is of an earlier day" in told
+    assert "none of the 2 messages before that day holds these words" in archive("first", "数据库").out
 
 
 def test_what_was_never_discussed(archive: Run) -> None:
@@ -92,3 +94,42 @@ def test_a_name_that_is_not_there_is_told_with_those_that_are(archive: Run) -> N
     result = archive("first", "lighthouse", "--provider", "chatgtp")
     assert result.code == 2
     assert "did you mean chatgpt?" in result.err
+
+
+@pytest.mark.parametrize("command", ["first", "timeline", "search"])
+def test_days_that_cannot_be_are_told_and_the_ends_of_the_calendar_are_no_error(archive: Run, command: str) -> None:
+    wrong = archive(command, "lighthouse", "--since", "2025-01-01", "--until", "2024-01-01")
+    assert (wrong.code, "--since is after --until" in wrong.err) == (2, True)
+    result = archive(command, "lighthouse", "--since", "0001-01-01", "--until", "9999-12-31")
+    assert (result.code, "Why did the lighthouse go dark?" in result.out) == (0, True)
+    assert archive("day", "9999-12-31").code == 0
+
+
+def test_a_long_question_is_not_said_again_in_full_and_none_leads_nowhere(archive: Run) -> None:
+    assert "x" * 200 not in "".join(archive("first", "x" * 5_000).out.split())
+    assert "palace search" not in archive("first", "?!").err
+
+
+def test_without_the_index_nothing_is_claimed(built: Path, palace: Run, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(built, home)
+    shutil.rmtree(home / "lexical")
+    told = palace("first", "zeppelin", home=home).out
+    assert "Not everything could be looked through" in told
+    assert "there is no lexical index" in told
+
+
+def test_a_month_that_cannot_be_read_is_named(built: Path, palace: Run, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(built, home)
+    date = palace("first", "数据库", "--json", home=home).json["first"]["date"]
+    (month,) = (home / "lake/clean/messages").glob(f"{date[:7]}*.parquet")
+    month.write_bytes(b"no parquet")
+    value = palace("first", "数据库", "--json", home=home).json
+    assert value["first"] is None
+    assert value["searched"]["complete"] is False
+    assert [f"messages/{date[:7]}" in missing for missing in value["searched"]["missing"]] == [True]
+    assert f"messages/{date[:7]}" in value["tried"]
+    for command in ("search", "timeline"):
+        assert f"messages/{date[:7]}" in palace(command, "数据库", "--json", home=home).json["tried"]
+    assert "Nothing that could be read was said" in palace("day", date, home=home).out

@@ -7,11 +7,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from palace_pipeline.model import Conversation
+from palace_pipeline.model import VECTORS, Attachment, Conversation, frame
 from palace_pipeline.search.asking import topic_of
 from palace_pipeline.search.first import FirstMention, first_mention
 from palace_pipeline.search.timeline import timeline
@@ -243,3 +244,44 @@ def test_an_answer_is_plain_data(archive: Archive) -> None:
     assert value["first"]["how"] == "exact"
     assert value["searched"]["since"] == "2023-05-05"
     assert replace(first(archive, "lantern"), first=None).as_json()["first"] is None
+
+
+def test_only_what_lies_in_a_room_is_said_to_have_been_looked_through(archive: Archive) -> None:
+    talk = [
+        say("user", "A trombone for the parade.", created_at=at("2020-01-01T08:00:00")),
+        say("user", "And a trombone for the attic.", created_at=at("2020-02-01T08:00:00")),
+    ]
+    archive.add(Conversation("chatgpt", "brass", talk, title="Brass"))
+    drawers = archive.lake.read("clean/drawers", ["2020-01"])
+    attic = pl.col("first_seq") == 1
+    moved = drawers.join(
+        archive.lake.read("clean/chunks", ["2020-01"]).select("drawer_id", "first_seq"), on="drawer_id"
+    )
+    moved = moved.with_columns(room=pl.when(attic).then(pl.lit("attic")).otherwise(pl.col("room")))
+    archive.lake.replace("clean/drawers", "2020-01", [("chatgpt", "brass")], moved.select(drawers.columns))
+    index = {row["drawer_id"]: row for row in moved.iter_rows(named=True)}
+    assert len(index) == 2
+    looked = first(archive, "parade", room="attic").searched
+    assert (looked.messages, looked.conversations, looked.since) == (1, 1, date(2020, 2, 1))
+
+
+def test_a_message_in_several_chunks_is_one_mention(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [Attachment("a.txt", text="The first ocarina."), Attachment("b.txt", text="The second ocarina.")]
+    said = [say("user", "An ocarina, see below.", created_at=at("2020-01-01T08:00:00"), attachment=pieces)]
+    archive.add(Conversation("chatgpt", "clay", said, title="Clay"))
+    monkeypatch.setattr("palace_pipeline.search.mentions._TOGETHER", 1)  # each chunk in a batch of its own
+    found = timeline(archive.searcher(), "ocarina")
+    assert found.months == {"2020-01": 1}
+    assert [one.mentions for one in found.stations] == [1]
+
+
+def test_a_timeline_that_reads_the_nearest_only_says_so(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palace_pipeline.search.timeline.MOST_CHUNKS", 1)
+    for number in range(3):
+        said = [say("user", f"A tuba, number {number}.", created_at=at(f"2020-0{number + 1}-01T08:00:00"))]
+        archive.add(Conversation("chatgpt", f"tuba{number}", said, title="Tuba"))
+    for month in ("2020-01", "2020-02"):  # these have no vectors
+        archive.lake.replace("clean/vectors", month, [("chatgpt", f"tuba{int(month[-1]) - 1}")], frame([], VECTORS))
+    found = timeline(archive.searcher(), "tuba")
+    assert [one.conversation_id for one in found.stations] == ["tuba2"]
+    assert found.missing == ("only the 1 nearest chunks were read",)

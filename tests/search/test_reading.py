@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from palace_pipeline.model import Conversation
-from palace_pipeline.search.reading import day_view, thread
+from palace_pipeline.search.reading import PurgedError, day_view, thread
 from palace_pipeline.search.similar import duplicates_of
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.named import NotOneError
@@ -118,3 +118,21 @@ def test_texts_that_are_there_already(archive: Archive) -> None:
     assert (other.duplicate, other.similar) == (False, ())
     assert not duplicates_of(archive.searcher(), "").duplicate
     assert duplicates_of(archive.searcher(), text, provider="claude").similar == ()
+
+
+def test_a_purged_conversation_is_said_to_be_gone(named: Archive) -> None:
+    ledger = Ledger(named.home / "ledger.sqlite")
+    with ledger.transaction():
+        ledger.write("UPDATE conversations SET status = 'purged' WHERE conversation_id = 'lamps'")
+    ledger.close()
+    with pytest.raises(PurgedError, match="chatgpt:lamps was purged"):
+        thread(named.home, "lam", UTC)
+
+
+def test_the_day_of_a_text_that_is_there_already_is_that_of_its_messages(archive: Archive) -> None:
+    found = duplicates_of(archive.searcher("Asia/Shanghai"), "And the kettle?", bar=0.3)
+    # the conversation began in March
+    assert (found.similar[0].conversation_id, found.similar[0].date) == ("lamps", "2024-07-09")
+    archive.add(Conversation("markdown", "note", [say("user", "Salt the pretzel water.")], title="Note"), dated=False)
+    found = duplicates_of(archive.searcher(), "Salt the pretzel water.")
+    assert [(one.conversation_id, one.date) for one in found.similar] == [("note", None)]

@@ -81,3 +81,20 @@ def test_a_damaged_month_costs_only_itself(tmp_path: Path) -> None:
     lake.replace("clean/chunks", "2024-05", [("chatgpt", "a")], rows("a", "x"))
     lake.path("clean/chunks", "2024-05").write_bytes(b"no parquet")
     assert texts(reader, "a") == []
+
+
+def test_what_cannot_be_read_is_named_until_it_can_be(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    reader = RowReader(lake)
+    lake.replace("clean/chunks", "2024-05", [("chatgpt", "a")], rows("a", "one"))
+    (file,) = lake.files("clean/chunks", "2024-05")
+    good = file.read_bytes()
+    file.write_bytes(b"no parquet")
+    assert texts(reader, "a") == []
+    assert list(reader.unread) == [("clean/chunks", "2024-05")]
+    assert file.name in reader.unread["clean/chunks", "2024-05"]
+    file.write_bytes(good)
+    assert texts(reader, "a") == [("a", "one")]
+    assert reader.unread == {}
+    assert reader.of("clean/chunks", [(date(1999, 1, 1), ("chatgpt", "a"))], COLUMNS).is_empty()
+    assert reader.unread == {}
