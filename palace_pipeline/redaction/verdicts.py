@@ -332,6 +332,9 @@ def password_shaped(value: str) -> bool:
     return looks_random(value, 10) if digits >= 2 else pair_share(re.sub("[^A-Za-z]", "", value)) < 0.4
 
 
+_DIGIT_INSIDE = re.compile(r"[a-z]\d+[A-Z]|[A-Z]\d+[a-z]")
+
+
 def secret_enough(body: str) -> bool:
     """Verdict on the variable part of a vendor token: anything but a placeholder, a word phrase or a pattern."""
     if len(set(body)) < min(6, max(3, len(body) // 3)):
@@ -341,4 +344,7 @@ def secret_enough(body: str) -> bool:
     if entropy(body) < (2.2 if len(body) < 20 else 2.7):
         return False
     share = word_share(body)
-    return share < 0.65 or (share < 0.8 and sum(c.isdigit() for c in body) >= len(body) / 6)
+    if share < 0.65 or (share < 0.8 and sum(c.isdigit() for c in body) >= len(body) / 6):
+        return True
+    # Letters that go together by chance; who writes words does not put digits between capital and small ones.
+    return share < 0.9 and _DIGIT_INSIDE.search(body) is not None and body.upper() != body and body.lower() != body

@@ -241,9 +241,11 @@ _STAMP = (
 """What a log puts before each line."""
 _LINE_FRONT = rb"[ \t]{0,24}" + _STAMP + rb"(?:[>|+#*\x80] ?|// ?|\d{1,6}[\t:|] ?){0,3}[ \t]{0,24}"
 _WRAP = rb"(?:(?:[ \t]{0,4}[\\=|\x60\x80]?\r?\n|<br ?/?>)" + _LINE_FRONT + rb"|\\{1,3}r?\\{0,3}n|\t)"
-_CUT_LITERAL = Program(_TOKEN + rb"{2}" + _LITERALS + _TOKEN)
+_CUT_LITERAL = Program(rb"(" + _TOKEN + _LITERALS + rb")" + _TOKEN)
+"""The last character may be the first before the next cut: pieces of one character are pieces as well."""
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-$]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
+_BARE_JOINTS = (b'""', b"''", b"``")
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-$]*")
 _TAB_REST = re.compile(rb"[A-Za-z0-9+/_=~\-]{6,512}")
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
@@ -272,6 +274,8 @@ def views_of(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) 
     view = joined(text, data, seen)
     if view is not None and view.text != text:
         yield view
+        if view.glued and (other := joined(text, data, seen, apart=True)):
+            yield other
     if _SPELLED in seen:
         yield from spelled(text, data)
 
@@ -295,13 +299,19 @@ def _listed(data: bytes) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) -> View | None:
-    """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token."""
+def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS)), *, apart: bool = False) -> View | None:
+    """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token.
+
+    Two quotes side by side join literals in some languages, and in most stand between two texts: `apart` leaves them.
+    """
     joints: list[tuple[int, int]] = []
     if _LITERAL in seen:
-        joints += ((spans[0][0] + 2, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data))
+        joints += ((spans[0][0] + 1, spans[0][1] - 1) for spans in _CUT_LITERAL.spans(data, resume=1))
     if _LIST in seen:
         joints += _listed(data)
+    bare = {joint for joint in joints if data[slice(*joint)] in _BARE_JOINTS}
+    if apart:
+        joints = [joint for joint in joints if joint not in bare]
     literals = set(joints)
     last = 0
     for spans in _CUT_LINE.spans(data):
@@ -318,6 +328,7 @@ def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) ->
         return None
     joints.sort()
     builder = Builder("joined")
+    builder.view.glued = bool(bare) and not apart
     index = 0
     for low, high in regions(joints, len(text), 400):
         position = low

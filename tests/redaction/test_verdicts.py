@@ -79,3 +79,10 @@ def test_a_uuid_is_a_secret_only_beside_a_name_that_can_mean_nothing_else() -> N
     value = token("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}")
     assert v.token_like(value, quoted=False, strong=True)
     assert not v.token_like(value, quoted=False, strong=False)
+
+
+def test_letters_that_go_together_by_chance_are_a_secret_all_the_same() -> None:
+    assert v.word_share("o5PULYomaydu") > 0.8
+    assert v.secret_enough("o5PULYomaydu")
+    assert not v.secret_enough("MyPasswordText")
+    assert not v.secret_enough("ExampleToken12")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palace_pipeline.redaction.views import decoded_base64, flat, fold, joined, normalised
+from palace_pipeline.redaction.views import decoded_base64, flat, fold, joined, normalised, views_of
 from tests.redaction.samples import GITHUB, base64_of, funnel, token
 
 FUNNEL = funnel()
@@ -79,6 +79,29 @@ def test_a_cut_token_is_put_together_and_mapped_back(joint: str) -> None:
     at = view.text.index(value)
     start, end = view.source(at, at + len(value))
     assert text[start:end] == value[:20] + joint + value[20:]
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 1, 2), (7, 2), (1, 9, 1, 1)])
+def test_pieces_of_one_character_are_pieces_too(sizes: tuple[int, ...]) -> None:
+    value = token(GITHUB)
+    pieces, at = [], 0
+    for size in sizes:
+        pieces.append(value[at : at + size])
+        at += size
+    text = "x = " + " + ".join(f'"{piece}"' for piece in [*pieces, value[at:]])
+    view = joined(text, flat(text))
+    assert view is not None
+    assert value in view.text
+
+
+@pytest.mark.parametrize("joint", ["", " ", " + "])
+def test_a_quote_beside_another_joins_or_parts(joint: str) -> None:
+    """`"…""at"`: in some languages one literal, in others the end of one and the beginning of another."""
+    value = token("SK[0-9a-f]{32}")
+    cut = f'key = "{value[:7]}" + "{value[7:]}"{joint}"at the end"'
+    read = [view.text for view in views_of(cut, flat(cut))]
+    assert any(f"{value}at the end" in text for text in read)
+    assert joint or any(f'{value}""at the end' in text for text in read)
 
 
 @given(
