@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
+import os
+import signal
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 
 import orjson
 
@@ -29,31 +33,39 @@ def send(alerts: AlertSettings, told: Mapping[str, object]) -> list[str]:
 def _run(command: tuple[str, ...], data: bytes) -> str | None:
     # No shell; what the command prints is its own affair and is not kept.
     try:
-        done = subprocess.run(
+        with subprocess.Popen(
             command,
-            input=data,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=COMMAND_SECONDS,
-            check=False,
             start_new_session=True,
-        )
+        ) as process:
+            try:
+                process.communicate(data, timeout=COMMAND_SECONDS)
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # what a script has started, too
+                raise
     except subprocess.TimeoutExpired:
         return f"had not ended after {COMMAND_SECONDS:.0f} s and was stopped"
     except (OSError, ValueError) as error:
         return f"could not be started ({type(error).__name__})"
-    return f"ended with {done.returncode}" if done.returncode else None
+    return f"ended with {process.returncode}" if process.returncode else None
 
 
 def _post(url: str, data: bytes) -> str | None:
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method="POST")
     try:
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method="POST")
         with _OPENER.open(request, timeout=WEBHOOK_SECONDS):
             return None
     except urllib.error.HTTPError as error:
         error.close()
         return f"answered {error.code}"
-    except (OSError, ValueError) as error:  # the address itself may hold a token, so only the type is told
+    except (
+        OSError,
+        ValueError,
+        http.client.HTTPException,
+    ) as error:  # only the type: the address may hold a token
         return f"could not be reached ({type(error).__name__})"
 
 

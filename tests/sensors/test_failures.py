@@ -1,14 +1,17 @@
 """A run that failed is told: in `receipts/`, to a real command, to a real server. What cannot be told never raises."""
 
 import json
+import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import dagster as dg
+import psutil
 import pytest
 
 import palace_pipeline.alerts as alerts_module
@@ -76,6 +79,46 @@ def test_what_cannot_be_told_is_told_back_and_never_raises(monkeypatch: pytest.M
     with server(500) as (url, _):
         assert send(AlertSettings(webhook=url), TOLD) == ["the webhook of [alerts] answered 500"]
     assert "could not be reached" in send(AlertSettings(webhook=url), TOLD)[0]  # it is gone now
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [("http://127.0.0.1:port/palace", "InvalidURL"), ("http://[::1/palace", "ValueError")],
+)
+def test_an_address_that_is_none_is_told_back(url: str, error: str) -> None:
+    assert send(AlertSettings(webhook=url), TOLD) == [f"the webhook of [alerts] could not be reached ({error})"]
+
+
+def test_a_server_that_speaks_no_http_is_told_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/palace"
+        assert send(AlertSettings(webhook=url), TOLD) == [
+            "the webhook of [alerts] could not be reached (BadStatusLine)"
+        ]
+        thread.join()
+
+
+def test_a_command_that_hangs_is_stopped_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts_module, "COMMAND_SECONDS", 1.0)
+    child = tmp_path / "child"
+    script = f"sleep 600 & echo $! > '{child}'; wait"
+    assert "was stopped" in send(AlertSettings(command=("sh", "-c", script)), TOLD)[0]
+    for _ in range(100):
+        if not psutil.pid_exists(pid := int(child.read_text())) or psutil.Process(pid).status() == "zombie":
+            return
+        time.sleep(0.02)
+    pytest.fail("what the command had started is still running")
 
 
 def test_a_webhook_is_not_followed_elsewhere() -> None:
