@@ -230,6 +230,15 @@ def test_a_timeline_is_by_conversation_oldest_first(archive: Archive) -> None:
         ("first aid", "first aid"),  # no question for a time
         ("when", "when"),
         ('when did we talk about "when the kettle did boil"', '"when the kettle did boil"'),
+        ("When did I first talk about first aid?", "first aid"),
+        ("when did we first discuss scikit-learn?", "scikit-learn"),
+        ("When did I first mention start-ups?", "start-ups"),
+        ("我什么时候第一次聊到聊天机器人？", "聊天机器人"),
+        ("我什么时候第一次聊到私有云", "私有云"),
+        ("什么时候讨论过到期日", "到期日"),
+        ("什么时候第一次提到期权", "期权"),
+        ("我们什么时候讨论过自我介绍", "自我介绍"),
+        ("いつも使うエディタ", "いつも使うエディタ"),
     ],
 )
 def test_the_topic_of_a_question(question: str, topic: str) -> None:
