@@ -196,8 +196,10 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
             expected[skip["reason"]] = expected.get(skip["reason"], 0) + skip["count"]
         else:
             out(f"not taken: {skip['where']}: {skip['reason']}" + (f" ({skip['count']})" if skip["count"] > 1 else ""))
-    if expected:
-        out("left out as expected: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(expected.items())))
+    if left := [f"{reason} ({count})" for reason, count in sorted(expected.items()) if count]:
+        out(f"left out as expected: {', '.join(left)}")
+    for reason in sorted(reason for reason, count in expected.items() if not count):
+        out(f"note: {reason}")
     for drift in receipt["drift"]:
         found = Drift(drift["format"], drift["files"], drift["nothing"], drift["unknown"])
         out(f"drift: {found.in_words()}; see: palace formats")

@@ -69,6 +69,17 @@ def test_what_was_not_taken_is_named_with_its_reason_and_the_exit_code_is_one(pa
     assert palace("sql", "select reason from skips where not expected", "--json").json != []
 
 
+def test_a_doubt_is_a_note_and_nothing_is_left_out(palace: Run, tmp_path: Path) -> None:
+    file = tmp_path / "in/WhatsApp Chat with Ana.txt"
+    file.parent.mkdir()
+    file.write_text("03/04/2026, 10:01 - Ana: the boat is here\n03/04/2026, 10:02 - Teo: good\n")
+    for _ in range(2):
+        result = palace("ingest", str(file))
+        assert result.code == 0
+        assert "\nnote: day and month may be the other way round: read as day first\n" in result.out
+        assert "left out" not in result.out
+
+
 def test_a_path_that_is_not_there_is_wrong_usage_and_makes_no_home(palace: Run, tmp_path: Path) -> None:
     result = palace("ingest", str(tmp_path / "nowhere.zip"))
     assert result.code == 2
