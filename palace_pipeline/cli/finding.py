@@ -106,7 +106,9 @@ def thread(
         int | None, typer.Option(min=0, help="Only around this message (`message_index` of a hit).", show_default=False)
     ] = None,
     context: Annotated[int, typer.Option(min=0, help="Messages on each side of it.")] = 5,
-    everything: Annotated[bool, typer.Option("--all", help="Also tool calls, tool output and thinking.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also tool calls, tool output, thinking and other branches.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """One conversation, or what was said around one of its messages.

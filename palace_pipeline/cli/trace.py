@@ -11,6 +11,7 @@ from rich.text import Text
 
 from palace_pipeline.cli.find import Filters, check_filters, marked, open_archive
 from palace_pipeline.cli.talk import UsageError, console, counted, out, out_json, say, shown
+from palace_pipeline.model import VISIBLE_ROLES
 from palace_pipeline.plots import sparkline
 
 if TYPE_CHECKING:
@@ -216,28 +217,33 @@ def run_thread(named: str, *, around: int | None, context: int, everything: bool
     out(f"{talk.title or 'untitled'}  ({talk.provider}:{talk.conversation_id}, {counted(talk.total, 'message')})")
     if talk.page:
         out(talk.page)
-    _show_messages(talk, everything=everything)
+    show_messages(talk, everything=everything)
     return 0
 
 
-def _show_messages(talk: Talk, *, everything: bool) -> None:
+def show_messages(talk: Talk, *, everything: bool) -> None:
+    """The messages of a conversation under their days."""
     screen, day = console(), None
     for one in talk.messages[:_SHOWN]:
         if one.date != day:
             day = one.date
             screen.print(Text(f"\n{day or 'no date'}", "cyan"))
-        number = "" if one.message_index is None else f"[{one.message_index}] "
-        screen.print(Text.assemble((f"{number}{one.clock or ''} {_speaker(one)}".strip(), "bold")))
+        number = "" if one.message_index is None else f"[{one.message_index}]"
+        screen.print(Text.assemble((" ".join(filter(None, (number, one.clock, _speaker(one)))), "bold")))
         screen.print(marked(one.text, ()))
     left = len(talk.messages) - _SHOWN
     if left > 0:
-        say(f"{counted(left, 'message')} more: --around {talk.messages[_SHOWN].message_index or 0}, or --json for all.")
+        at = next((one.message_index for one in talk.messages[_SHOWN:] if one.message_index is not None), None)
+        around = "" if at is None else f"--around {at}, or "
+        say(f"{counted(left, 'message')} more: {around}--json for all.")
     elif not everything and not talk.messages:
         say("Nothing that people see; --all shows tools and thinking.")
 
 
 def _speaker(one: Spoken) -> str:
     name = one.speaker or one.role
+    if one.message_index is None and one.role in VISIBLE_ROLES:
+        return f"{name} (in another branch, or hidden)"
     return f"{name} ({one.tool_name})" if one.tool_name else name
 
 

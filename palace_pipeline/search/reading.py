@@ -146,9 +146,10 @@ def thread(
     """One conversation, or `context` visible messages on each side of the visible message `around` (from 0).
 
     `named`: `provider:id`, a page's path, the unique beginning of an id, or a drawer's id (then around what it holds, unless
-    `around` is given). `everything`: tool calls, tool output and thinking too. Raises NotOneError if it is not clear which
-    conversation is meant (PurgedError if that was purged), IndexError if it has no message of that number, LakeDamaged if its
-    month cannot be read.
+    `around` is given). `everything`: tool calls, tool output, thinking and other branches too.
+
+    Raises NotOneError if it is not clear which conversation is meant (PurgedError if that was purged), IndexError if it has
+    no message of that number, LakeDamaged if its month cannot be read.
     """
     lake = Lake(home / "lake")
     day, key, seq = _meant(home, lake, named)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from palace_pipeline.cli import main
+from palace_pipeline.cli.trace import show_messages
+from palace_pipeline.search.reading import Spoken, Talk
 from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import START, chat, export
 
@@ -133,3 +135,22 @@ def test_a_month_that_cannot_be_read_is_named(built: Path, palace: Run, tmp_path
     for command in ("search", "timeline"):
         assert f"messages/{date[:7]}" in palace(command, "数据库", "--json", home=home).json["tried"]
     assert "Nothing that could be read was said" in palace("day", date, home=home).out
+
+
+def test_what_is_no_part_of_the_conversation_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    def spoken(index: int | None, text: str) -> Spoken:
+        return Spoken(index, 0, "user", "text", None, None, None, None, None, None, text)
+
+    said = [
+        spoken(0, "kept"),
+        spoken(None, "edited away"),
+        *(spoken(None, "more") for _ in range(60)),
+        spoken(1, "last"),
+    ]
+    show_messages(Talk("chatgpt", "a", "", "", 2, "", tuple(said)), everything=True)
+    shown = capsys.readouterr()
+    assert [line for line in shown.out.split("\n") if "user" in line][:2] == [
+        "[0] user",
+        "user (in another branch, or hidden)",
+    ]
+    assert shown.err.strip() == "3 messages more: --around 1, or --json for all."
