@@ -298,9 +298,13 @@ def _quarantine(home: Home) -> Iterator[Finding]:
     with home.ledger() as ledger:
         rows = ledger.rows("SELECT path, reason FROM files WHERE status IN ('quarantined', 'partial') ORDER BY path")
     for row in rows[:50]:
-        yield Finding(
-            "note", f"{Path(row['path'])}: {row['reason']}", "mend or replace the file; it is read again then"
+        there = os.path.lexists(row["path"])
+        mend = (
+            "mend or replace the file; it is read again then"
+            if there
+            else "it is not there now; if you moved it away, nothing is to be done"
         )
+        yield Finding("note", f"{Path(row['path'])}: {row['reason']}", mend)
     if len(rows) > 50:
         yield Finding("note", f"and {len(rows) - 50} more files with something not taken", "palace sql 'from skips'")
 

@@ -67,6 +67,13 @@ def test_what_was_not_taken_is_named_with_its_reason_and_the_exit_code_is_one(pa
     assert f"not taken: {tmp_path}/in/cut.zip: " in result.out
     assert palace("ingest", str(tmp_path / "in")).code == 1
     assert palace("sql", "select reason from skips where not expected", "--json").json != []
+    assert "mend or replace the file" in palace("doctor").out
+    (tmp_path / "in/cut.zip").unlink()
+    assert palace("ingest", str(tmp_path / "in")).code == 0
+    said = palace("doctor").out
+    assert f"{tmp_path}/in/cut.zip: " in said
+    assert "it is not there now; if you moved it away, nothing is to be done" in said
+    assert "mend or replace the file" not in said
 
 
 def test_a_doubt_is_a_note_and_nothing_is_left_out(palace: Run, tmp_path: Path) -> None:
