@@ -34,8 +34,12 @@ def commands() -> list[str]:
     """The `palace` commands of all shell blocks, comments cut off."""
     lines = [line.split("  #")[0].strip() for _, body in blocks("sh") for line in body.splitlines()]
     # What timers and services start, without the time and the place of the program.
-    lines += [line[line.index("palace ", line.index("bin/")) :] for line in started_by_others()]
+    lines += [_REST.split(line[line.index("palace ", line.index("bin/")) :])[0] for line in started_by_others()]
     return sorted({line for line in lines if line.startswith("palace ") and not line.startswith("palace ui")})
+
+
+_REST = re.compile(r"\s*(?:2?>|\)|\||;|&&)")
+"""Where a command ends that a shell started."""
 
 
 def programs() -> list[str]:
