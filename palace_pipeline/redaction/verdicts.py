@@ -333,6 +333,7 @@ def password_shaped(value: str) -> bool:
 
 
 _DIGIT_INSIDE = re.compile(r"[a-z]\d+[A-Z]|[A-Z]\d+[a-z]")
+_BETWEEN = re.compile(r"(?<=[A-Za-z])\d{1,2}(?=[A-Za-z])")
 
 
 def secret_enough(body: str) -> bool:
@@ -346,5 +347,5 @@ def secret_enough(body: str) -> bool:
     share = word_share(body)
     if share < 0.65 or (share < 0.8 and sum(c.isdigit() for c in body) >= len(body) / 6):
         return True
-    # Letters that go together by chance; who writes words does not put digits between capital and small ones.
-    return share < 0.9 and _DIGIT_INSIDE.search(body) is not None and body.upper() != body and body.lower() != body
+    # Letters that go together by chance: who writes words puts no digits between capital and small ones, nor again and again.
+    return share < 0.9 and (_DIGIT_INSIDE.search(body) is not None or len(_BETWEEN.findall(body)) > 1)

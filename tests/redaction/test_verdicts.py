@@ -84,5 +84,7 @@ def test_a_uuid_is_a_secret_only_beside_a_name_that_can_mean_nothing_else() -> N
 def test_letters_that_go_together_by_chance_are_a_secret_all_the_same() -> None:
     assert v.word_share("o5PULYomaydu") > 0.8
     assert v.secret_enough("o5PULYomaydu")
+    assert v.word_share("O8DWA9FULORSCSUMPAAV") > 0.65
+    assert v.secret_enough("O8DWA9FULORSCSUMPAAV")
     assert not v.secret_enough("MyPasswordText")
     assert not v.secret_enough("ExampleToken12")
