@@ -42,7 +42,6 @@ from typing import Any, cast, get_args
 import orjson
 
 from palace_pipeline.model import (
-    DOCUMENT_PROVIDERS,
     ROLES,
     VISIBLE_ROLES,
     Attachment,
@@ -55,6 +54,7 @@ from palace_pipeline.model import (
     short_hash,
 )
 from palace_pipeline.transcripts import front_matter
+from palace_pipeline.transcripts.page_labels import CHAT_LINKS, heading_of, shown_rows, summary_of, title_of
 from palace_pipeline.transcripts.page_parts import (
     MARK,
     NOBODYS,
@@ -66,7 +66,7 @@ from palace_pipeline.transcripts.page_parts import (
     text_of,
 )
 from palace_pipeline.transcripts.page_path import page_folder, page_name, slug
-from palace_pipeline.transcripts.page_tail import closing_lines, link_lines, links_of, one_line
+from palace_pipeline.transcripts.page_tail import closing_lines, link_lines, links_of
 
 __all__ = ["PAGE_RECIPE", "PageError", "PageHead", "ParsedPage", "Takeover", "UserParts"]
 __all__ += ["page_folder", "page_name", "parse", "render", "slug", "take_over"]
@@ -74,25 +74,7 @@ __all__ += ["page_folder", "page_name", "parse", "render", "slug", "take_over"]
 PAGE_RECIPE = "1"
 """Change it when the same rows give another page: pages are then written again."""
 
-_LABELS = {
-    "chatgpt": "ChatGPT",
-    "claude": "Claude",
-    "claude-code": "Claude",
-    "codex": "Codex",
-    "gemini": "Gemini",
-    "gemini-cli": "Gemini",
-    "ai-studio": "Gemini",
-    "grok": "Grok",
-    "grok-cli": "Grok",
-    "deepseek": "DeepSeek",
-    "mistral": "Mistral",
-    "perplexity": "Perplexity",
-    "vscode-copilot": "Copilot",
-    "copilot-cli": "Copilot",
-}
-_CHAT_LINKS = {"chatgpt": "https://chatgpt.com/c/", "claude": "https://claude.ai/chat/"}
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_FOLDED = {"tool_call": "Tool call", "tool_result": "Tool result", "thinking": "Thinking", "system": "System"}
 _KINDS = get_args(Kind)
 
 
@@ -136,19 +118,19 @@ def render(conversation: Conversation, head: PageHead, user: UserParts = NOBODYS
     Shown are the rows of the active branch that the source does not hide: what people and models said in full, tool,
     thinking and system rows folded. Line ends are LF.
     """
-    rows = [m for m in conversation.messages if m.branch_active and m.hidden_reason is None]
+    rows = shown_rows(conversation)
     token = _token(conversation, rows)
     mark = f"\n{MARK}{token} "
-    out = ["\n# ", _heading(conversation, rows), "\n\n", _summary(conversation, rows), "\n"]
+    out = ["\n# ", heading_of(conversation, rows), "\n\n", summary_of(conversation, rows), "\n"]
     for message in rows:
         text = message.text if "\r" not in message.text else message.text.replace("\r\n", "\n").replace("\r", "\n")
         if message.role in VISIBLE_ROLES:
             tail = [*closing_lines(text), *link_lines(message)] if text else link_lines(message)[1:]
-            out += (mark, _fields(message, len(tail)), " -->\n### ", _title(message, conversation.provider), "\n\n")
+            out += (mark, _fields(message, len(tail)), " -->\n### ", title_of(message, conversation.provider), "\n\n")
             out += (text, "\n", *(f"{line}\n" for line in tail))
         else:
             tail = link_lines(message)
-            title = f"[!{message.role}]- {_title(message, conversation.provider)}"
+            title = f"[!{message.role}]- {title_of(message, conversation.provider)}"
             lines = "\n".join([title, *_folded_text(message.role, text), *tail])
             out += (mark, _fields(message, len(tail)), " -->\n", _quoted(lines), "\n")
     body = "".join(out)
@@ -191,8 +173,8 @@ def _front(conversation: Conversation, head: PageHead, rows: list[Message]) -> d
         values["dated"] = False
     if conversation.origin != "person":
         values["origin"] = conversation.origin
-    if conversation.provider in _CHAT_LINKS and _UUID.fullmatch(conversation.conversation_id):
-        values["chat_link"] = _CHAT_LINKS[conversation.provider] + conversation.conversation_id
+    if conversation.provider in CHAT_LINKS and _UUID.fullmatch(conversation.conversation_id):
+        values["chat_link"] = CHAT_LINKS[conversation.provider] + conversation.conversation_id
     return values
 
 
@@ -202,44 +184,6 @@ def _span(visible: list[Message]) -> tuple[datetime | None, datetime | None]:
         datetime.fromisoformat(m.local_time) for m in visible if m.local_time
     ]
     return (min(times), max(times)) if times else (None, None)
-
-
-def _heading(conversation: Conversation, rows: list[Message]) -> str:
-    first = next((m.text for m in rows if m.role == "user" and m.text.strip()), "")
-    return one_line(conversation.title or "", 200) or one_line(first, 80) or "Untitled"
-
-
-def _summary(conversation: Conversation, rows: list[Message]) -> str:
-    visible = [m for m in rows if m.role in VISIBLE_ROLES]
-    parts = [_LABELS.get(conversation.provider, conversation.provider)]
-    parts.append("1 message" if len(visible) == 1 else f"{len(visible)} messages")
-    if any(m.created_at for m in rows):
-        parts.append("times in UTC")
-    elif any(m.local_time for m in rows):
-        parts.append("times as written, without a zone")
-    return " · ".join(parts)
-
-
-def _title(message: Message, provider: str) -> str:
-    if message.created_at:
-        time = message.created_at.isoformat(" ")[:16]
-    else:
-        time = (message.local_time or "")[:16].replace("T", " ")
-    if message.role in VISIBLE_ROLES:
-        parts = [time, one_line(message.speaker or "", 80) or _label(message.role, provider)]
-    else:
-        label = _FOLDED.get(message.kind) or message.role.capitalize()
-        name = one_line(message.tool_name or message.speaker or "", 80)
-        parts = [f"{label}: {name}" if name else label, time]
-    if message.edited_at:
-        parts.append("edited")
-    return " · ".join(part for part in parts if part)
-
-
-def _label(role: str, provider: str) -> str:
-    if role == "user":
-        return "Document" if provider in DOCUMENT_PROVIDERS else "You"
-    return "Bot" if role == "bot" else _LABELS.get(provider, "Assistant")
 
 
 def _folded_text(role: str, text: str) -> list[str]:

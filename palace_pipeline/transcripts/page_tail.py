@@ -17,8 +17,18 @@ _FILE_MARK = "📎"
 
 def one_line(text: str, length: int) -> str:
     """Text for a heading: on one line, blanks squeezed, at most `length` characters, no HTML."""
+    return no_html(squeezed(text, length))
+
+
+def squeezed(text: str, length: int) -> str:
+    """Text on one line, blanks squeezed, at most `length` characters."""
     line = " ".join(text[: length * 4].split())
-    return (line if len(line) <= length else line[: length - 1] + "…").replace("<", "\\<")
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def no_html(text: str) -> str:
+    """Text in Markdown in which no tag or comment can begin."""
+    return text.replace("<", "\\<")
 
 
 def closing_lines(text: str) -> list[str]:
