@@ -35,25 +35,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import orjson
 
-from palace_pipeline.model import (
-    ROLES,
-    VISIBLE_ROLES,
-    Attachment,
-    Citation,
-    Conversation,
-    Kind,
-    Message,
-    Origin,
-    page_hash,
-    short_hash,
-)
+from palace_pipeline.model import VISIBLE_ROLES, Conversation, Message, Origin, page_hash, short_hash
 from palace_pipeline.transcripts import front_matter
+from palace_pipeline.transcripts.page_facts import (
+    About,
+    about,
+    count,
+    facts_of,
+    facts_of_conversation,
+    facts_of_file,
+    row_of,
+)
 from palace_pipeline.transcripts.page_labels import CHAT_LINKS, heading_of, shown_rows, summary_of, title_of
 from palace_pipeline.transcripts.page_parts import (
     MARK,
@@ -66,16 +64,18 @@ from palace_pipeline.transcripts.page_parts import (
     text_of,
 )
 from palace_pipeline.transcripts.page_path import page_folder, page_name, slug
-from palace_pipeline.transcripts.page_tail import closing_lines, link_lines, links_of
+from palace_pipeline.transcripts.page_tail import closing_lines, file_line, link_lines, links_of
 
 __all__ = ["PAGE_RECIPE", "PageError", "PageHead", "ParsedPage", "Takeover", "UserParts"]
 __all__ += ["page_folder", "page_name", "parse", "render", "slug", "take_over"]
 
-PAGE_RECIPE = "1"
+PAGE_RECIPE = "2"
 """Change it when the same rows give another page: pages are then written again."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_KINDS = get_args(Kind)
+
+NOT_SHOWN = "not on the page"
+"""`hidden_reason` of a row that holds the place of one that the page does not show."""
 
 
 class PageError(ValueError):
@@ -99,7 +99,7 @@ class ParsedPage:
     """A page read back. `conversation` holds the rows the page shows, not branches left and hidden rows.
 
     `intact`: nothing but the user's parts has changed since the page was written. `problems`: places that could not be
-    read, without content.
+    read, without content. `gaps`: how many rows that are not shown stand before each row, and after the last one.
     """
 
     conversation: Conversation
@@ -107,6 +107,17 @@ class ParsedPage:
     user: UserParts
     intact: bool
     problems: tuple[str, ...] = ()
+    gaps: tuple[int, ...] = ()
+
+    def whole(self) -> Conversation:
+        """The conversation with an empty hidden row for each one that the page does not show: every message has the
+        number that it had."""
+        messages: list[Message] = []
+        for number, gap in enumerate(self.gaps):
+            for _ in range(gap):
+                messages.append(Message(f"page:{len(messages)}", "system", kind="system", hidden_reason=NOT_SHOWN))
+            messages += self.conversation.messages[number : number + 1]
+        return replace(self.conversation, messages=messages)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -119,29 +130,56 @@ def render(conversation: Conversation, head: PageHead, user: UserParts = NOBODYS
     thinking and system rows folded. Line ends are LF.
     """
     rows = shown_rows(conversation)
+    gaps = _gaps(conversation, rows)
     token = _token(conversation, rows)
     mark = f"\n{MARK}{token} "
+    values = _front(conversation, head, rows)
     out = ["\n# ", heading_of(conversation, rows), "\n\n", summary_of(conversation, rows), "\n"]
-    for message in rows:
-        text = message.text if "\r" not in message.text else message.text.replace("\r\n", "\n").replace("\r", "\n")
+    for message, gap in zip(rows, gaps, strict=False):
+        text = _lines(message.text)
+        links = link_lines(message)
+        sources = links_of(links) if message.citations else []
         if message.role in VISIBLE_ROLES:
-            tail = [*closing_lines(text), *link_lines(message)] if text else link_lines(message)[1:]
-            out += (mark, _fields(message, len(tail)), " -->\n### ", title_of(message, conversation.provider), "\n\n")
+            tail = [*closing_lines(text), *links] if text else links[1:]
+            facts = facts_of(message, len(tail), gap, sources)
+            out += (mark, facts, " -->\n### ", title_of(message, conversation.provider), "\n\n")
             out += (text, "\n", *(f"{line}\n" for line in tail))
         else:
-            tail = link_lines(message)
             title = f"[!{message.role}]- {title_of(message, conversation.provider)}"
-            lines = "\n".join([title, *_folded_text(message.role, text), *tail])
-            out += (mark, _fields(message, len(tail)), " -->\n", _quoted(lines), "\n")
+            lines = "\n".join([title, *_folded_text(message.role, text), *links])
+            out += (mark, facts_of(message, len(links), gap, sources), " -->\n", _quoted(lines), "\n")
+        for number, file in enumerate(message.attachment):
+            if file.text:
+                lines = "\n".join([f"[!file]- {file_line(file)}", *_folded_text("tool", _lines(file.text))])
+                out += (mark, facts_of_file(number), " -->\n", _quoted(lines), "\n")
+    if facts := facts_of_conversation(conversation, values["model"], gaps[-1]):
+        out += (mark, facts, " -->\n")
     body = "".join(out)
-    values = _front(conversation, head, rows)
-    values["palace"] = f"{token} {seal(body, values)}"
+    values["palace"] = f"{token} {seal(body, front_matter.load(front_matter.dump(values)))}"
     values.update(tags=user.tags, aliases=user.aliases)
     return f"---\n{front_matter.dump(values)}{user.extra}---\n{body}{mark}end -->\n\n## Notes\n{user.notes}"
 
 
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _gaps(conversation: Conversation, rows: list[Message]) -> list[int]:
+    """How many rows that are not shown stand before each of `rows`, and after the last one."""
+    if len(rows) == len(conversation.messages):
+        return [0] * (len(rows) + 1)
+    gaps = [0]
+    shown = {id(row) for row in rows}
+    for message in conversation.messages:
+        if id(message) in shown:
+            gaps.append(0)
+        else:
+            gaps[-1] += 1
+    return gaps
+
+
 def _token(conversation: Conversation, rows: list[Message]) -> str:
-    texts = [m.text for m in rows if MARK in m.text]
+    texts = [text for m in rows for text in (m.text, *(file.text or "" for file in m.attachment)) if MARK in text]
     token = page_hash(*conversation.key)
     attempt = 0
     while any(token in text for text in texts):
@@ -150,11 +188,11 @@ def _token(conversation: Conversation, rows: list[Message]) -> str:
     return token
 
 
-def _front(conversation: Conversation, head: PageHead, rows: list[Message]) -> dict[str, front_matter.Value]:
+def _front(conversation: Conversation, head: PageHead, rows: list[Message]) -> dict[str, Any]:
     visible = [m for m in rows if m.role in VISIBLE_ROLES]
     started, ended = _span(visible) if head.dated else (None, None)
     model = conversation.model or next(iter(Counter(m.model for m in visible if m.model).most_common(1)), (None,))[0]
-    values: dict[str, front_matter.Value] = {
+    values: dict[str, Any] = {
         "type": "conversation",
         "provider": conversation.provider,
         "conversation_id": conversation.conversation_id,
@@ -201,39 +239,6 @@ def _quoted(text: str) -> str:
     return "\n".join([f"> {line}" if line else ">" for line in text.split("\n")])
 
 
-def _fields(message: Message, tail: int) -> str:
-    """The facts of a row as JSON that cannot end the comment it stands in. `tail`: lines after the text."""
-    values: dict[str, Any] = {"role": message.role}
-    if message.kind != _usual_kind(message.role):
-        values["kind"] = message.kind
-    values["id"] = message.message_id
-    for name, value in (
-        ("at", message.created_at),
-        ("local", message.local_time),
-        ("edited", message.edited_at),
-        ("speaker", message.speaker),
-        ("model", message.model),
-        ("tool", message.tool_name),
-    ):
-        if value is not None:
-            values[name] = value
-    if message.attachment:
-        values["files"] = [
-            {k: v for k in ("name", "type", "size", "ref") if (v := getattr(file, k)) is not None}
-            for file in message.attachment
-        ]
-    if tail:
-        values["tail"] = tail
-    text = orjson.dumps(values, option=orjson.OPT_UTC_Z).decode()
-    if "--" in text or ">" in text or "<" in text:
-        text = text.replace("--", "-\\u002d").replace("<", "\\u003c").replace(">", "\\u003e")
-    return text
-
-
-def _usual_kind(role: str) -> str:
-    return role if role in ("thinking", "system") else "text"
-
-
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -250,12 +255,24 @@ def parse(text: str) -> ParsedPage:
         raise PageError("provider or conversation_id is missing in the front matter")
     problems: list[str] = []
     rows: list[Message] = []
-    parts = opened.body.split(f"\n{MARK}{opened.token} ")
-    for number, part in enumerate(parts[1:], start=1):
+    gaps = [0]
+    said = About({})
+    for number, part in enumerate(opened.body.split(f"\n{MARK}{opened.token} ")[1:], start=1):
         try:
-            rows.append(_row(part))
-        except (ValueError, TypeError, KeyError, AttributeError):
+            facts, content = _facts(part)
+            if "conversation" in facts:
+                said = about(facts["conversation"])
+            elif "text_of_file" in facts:
+                rows[-1].attachment[facts["text_of_file"]].text = _unfolded_text(content, "tool", 0)[0]
+            else:
+                gap = count(facts.get("gap"))
+                rows.append(_row(facts, content))
+                gaps[-1] += gap
+                gaps.append(0)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError):
             problems.append(f"comment line {number} cannot be read")
+            gaps[-1] += 1
+    gaps[-1] += said.gap
     origin: Any = values.get("origin")
     conversation = Conversation(
         provider,
@@ -265,7 +282,8 @@ def parse(text: str) -> ParsedPage:
         model=text_of(values, "model"),
         origin=origin if origin in get_args(Origin) else "person",
     )
-    return ParsedPage(conversation, _head(values), opened.user, opened.intact, tuple(problems))
+    conversation = replace(conversation, **said.values)
+    return ParsedPage(conversation, _head(values), opened.user, opened.intact, tuple(problems), tuple(gaps))
 
 
 def _head(values: dict[str, Any]) -> PageHead:
@@ -282,33 +300,21 @@ def _head(values: dict[str, Any]) -> PageHead:
         raise PageError("date, rooms, redactions or source_sha256 cannot be read in the front matter") from None
 
 
-def _row(part: str) -> Message:
-    """A message from its comment line's JSON and what follows it. Raises ValueError, TypeError or KeyError."""
+def _facts(part: str) -> tuple[dict[str, Any], str]:
+    """The JSON of a comment line, and what follows the line. Raises ValueError or TypeError."""
     facts, _, content = part.partition(" -->\n")
-    values: dict[str, Any] = orjson.loads(facts)
-    role, tail = values["role"], values.get("tail", 0)
-    kind = values.get("kind") or _usual_kind(role)
-    if role not in ROLES or kind not in _KINDS:
-        raise ValueError("role or kind")
-    text, tail_lines = _visible_text(content, tail) if role in VISIBLE_ROLES else _unfolded_text(content, role, tail)
-    return Message(
-        message_id=values.get("id", ""),
-        role=role,
-        kind=cast(Kind, kind),
-        text=text,
-        created_at=_instant(values.get("at")),
-        local_time=values.get("local"),
-        edited_at=_instant(values.get("edited")),
-        speaker=values.get("speaker"),
-        model=values.get("model"),
-        tool_name=values.get("tool"),
-        citations=[Citation(url, title) for url, title in links_of(tail_lines)] if tail_lines else [],
-        attachment=[Attachment(**file) for file in values["files"]] if "files" in values else [],
-    )
+    values = orjson.loads(facts)
+    if not isinstance(values, dict):
+        raise TypeError("no facts")
+    return values, content
 
 
-def _instant(value: str | None) -> datetime | None:
-    return None if value is None else datetime.fromisoformat(value)
+def _row(facts: dict[str, Any], content: str) -> Message:
+    """A row from its facts and what follows their line. Raises ValueError, TypeError, KeyError or AttributeError."""
+    tail = count(facts.get("tail"))
+    shown = facts["role"] in VISIBLE_ROLES
+    text, lines = _visible_text(content, tail) if shown else _unfolded_text(content, facts["role"], tail)
+    return row_of(facts, text, links_of(lines) if lines else [])
 
 
 def _visible_text(content: str, tail: int) -> tuple[str, list[str]]:

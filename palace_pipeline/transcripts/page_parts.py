@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from palace_pipeline.model import short_hash
 from palace_pipeline.transcripts import front_matter
 
@@ -64,7 +66,14 @@ class Takeover:
 
 
 def seal(body: str, values: Mapping[str, Any]) -> str:
-    """Hash of what a person could change outside their parts; only values that note programs rewrite unchanged."""
+    """Hash of what a person could change outside their parts. `values`: of the front matter, as `front_matter.load` gives
+    them, so that other quotes or another order, as note programs write them, are no change."""
+    front = {name: values.get(name) or None for name in _PROGRAM_KEYS if name != "palace"}
+    return short_hash("2", body, orjson.dumps(front, option=orjson.OPT_SORT_KEYS).decode(), length=16)
+
+
+def _first_seal(body: str, values: Mapping[str, Any]) -> str:
+    """That of pages of the first recipe, which covered only a part of the front matter."""
     names = ("provider", "conversation_id", "title", "model", "wing")
     return short_hash(body, *(values.get(name) or "" for name in names), *(values.get("rooms") or ()), length=16)
 
@@ -80,12 +89,18 @@ class Opened:
     complete: bool
 
     @property
+    def seal(self) -> str | None:
+        """What the page was written from, as its front matter says."""
+        found = _SEAL.fullmatch(str((self.values or {}).get("palace")))
+        return found[2] if found else None
+
+    @property
     def intact(self) -> bool:
         found = _SEAL.fullmatch(str((self.values or {}).get("palace")))
         if found is None or self.body is None or self.values is None:
             return False
         try:
-            return found[2] == seal(self.body, self.values)
+            return found[2] in (seal(self.body, self.values), _first_seal(self.body, self.values))
         except (AttributeError, TypeError):
             # A property that was a text now holds a list or a mapping.
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from palace_pipeline.model import Message
+from palace_pipeline.model import Attachment, Message
 
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})(.*)", re.DOTALL)
 _RAW_OPEN = re.compile(r" {0,3}<(pre|script|style|textarea)(?:[\s>]|$)", re.IGNORECASE)
@@ -62,10 +62,7 @@ def link_lines(message: Message) -> list[str]:
     lines: list[str] = []
     if message.attachment:
         lines.append("")
-        for file in message.attachment:
-            facts = ", ".join(fact for fact in (file.type, _size(file.size)) if fact)
-            name = one_line(file.name or "", 200) or "attachment"
-            lines.append(f"- {_FILE_MARK} {name} ({one_line(facts, 80)})" if facts else f"- {_FILE_MARK} {name}")
+        lines += [f"- {file_line(file)}" for file in message.attachment]
     if message.citations:
         lines += ["", "Sources:", ""]
         for source in message.citations:
@@ -73,6 +70,13 @@ def link_lines(message: Message) -> list[str]:
             title = re.sub(r"([\[\]\\])", r"\\\1", " ".join((source.title or "").split()))
             lines.append(f"- [{title}](<{url}>)" if title else f"- <{url}>")
     return lines
+
+
+def file_line(file: Attachment) -> str:
+    """Name, type and size of a file, on one line."""
+    facts = ", ".join(fact for fact in (file.type, size_in_words(file.size)) if fact)
+    name = one_line(file.name or "", 200) or "attachment"
+    return f"{_FILE_MARK} {name} ({one_line(facts, 80)})" if facts else f"{_FILE_MARK} {name}"
 
 
 def links_of(lines: list[str]) -> list[tuple[str, str | None]]:
@@ -85,7 +89,8 @@ def links_of(lines: list[str]) -> list[tuple[str, str | None]]:
     return found
 
 
-def _size(size: int | None) -> str:
+def size_in_words(size: int | None) -> str:
+    """Bytes as people say them; '' if unknown."""
     if size is None:
         return ""
     if size < 1000:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import get_args
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palace_pipeline.model import (
+    MESSAGES,
     PROVIDERS,
     ROLES,
     Attachment,
@@ -19,6 +21,8 @@ from palace_pipeline.model import (
     Conversation,
     Kind,
     Message,
+    frame,
+    message_values,
     page_hash,
     short_hash,
 )
@@ -129,27 +133,22 @@ Sources:
 
 - 📎 map.png (image/png, 12 KB)
 
+<!-- palace:TOKEN {"conversation":{"model":null,"gap":2}} -->
+
 <!-- palace:TOKEN end -->
 
 ## Notes
 """
 
 
+def on_page(message: Message) -> bool:
+    return message.branch_active and message.hidden_reason is None
+
+
 def shown(conversation: Conversation) -> Conversation:
     """What a page holds of a conversation."""
-    rows = [
-        replace(m, parent_id=None, tokens_in=None, tokens_out=None, tokens_cached=None, cost=None)
-        for m in conversation.messages
-        if m.branch_active and m.hidden_reason is None
-    ]
-    return Conversation(
-        conversation.provider,
-        conversation.conversation_id,
-        rows,
-        title=conversation.title,
-        model=conversation.model,
-        origin=conversation.origin,
-    )
+    rows = [replace(m, parent_id=None) for m in conversation.messages if on_page(m)]
+    return replace(conversation, messages=rows, order="source", local_created=None)
 
 
 def seal_of(page: str) -> tuple[str, str]:
@@ -166,7 +165,7 @@ def test_a_page_looks_like_this() -> None:
 
 def test_a_page_reads_back() -> None:
     parsed = parse(render(CHAT, HEAD))
-    assert parsed.conversation == replace(shown(CHAT), model="gpt-4o")
+    assert parsed.conversation == shown(CHAT)
     assert parsed.head == HEAD
     assert (parsed.user, parsed.intact, parsed.problems) == (UserParts(), True, ())
 
@@ -253,6 +252,7 @@ lines = st.sampled_from([*HOSTILE, *[f"\n{text}" for text in HOSTILE], *[f"{text
 plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=30)
 bodies = st.lists(lines | plain, max_size=4).map("".join) | st.lists(lines | plain, max_size=4).map("\n".join)
 instants = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2199, 1, 1), timezones=st.just(UTC))
+counts = st.none() | st.integers(0, 10**12)
 rows = st.builds(
     Message,
     message_id=plain,
@@ -267,18 +267,25 @@ rows = st.builds(
     tool_name=st.none() | bodies,
     citations=st.lists(
         st.builds(
-            Citation,
-            url=st.from_regex(r"https://[!-;=?-~]{0,20}", fullmatch=True),
-            title=st.none() | st.from_regex(r"[!-~]{1,5}( [!-~]{1,5})?", fullmatch=True),
+            Citation, url=st.from_regex(r"https://[!-;=?-~]{0,20}", fullmatch=True) | plain, title=st.none() | plain
         ),
         max_size=2,
     ),
     attachment=st.lists(
         st.builds(
-            Attachment, st.none() | bodies, st.none() | plain, st.none() | st.integers(0, 10**12), st.none() | plain
+            Attachment,
+            st.none() | bodies,
+            st.none() | plain,
+            st.none() | st.integers(0, 10**12),
+            st.none() | plain,
+            st.none() | bodies.filter(bool),
         ),
         max_size=2,
     ),
+    tokens_in=counts,
+    tokens_out=counts,
+    tokens_cached=counts,
+    cost=st.none() | st.floats(0, 1e6),
     branch_active=st.sampled_from([True, True, True, False]),
     hidden_reason=st.sampled_from([None, None, None, "context"]),
 )
@@ -289,6 +296,14 @@ chats = st.builds(
     messages=st.lists(rows, max_size=4),
     title=st.none() | bodies,
     origin=st.sampled_from(["person", "subagent"]),
+    created_at=instants,
+    updated_at=instants,
+    account=st.none() | plain,
+    model=st.none() | plain,
+    project=st.none() | bodies,
+    forked_from=st.none() | plain,
+    parent_conversation_id=st.none() | plain,
+    source_file=st.none() | plain,
 )
 heads = st.builds(
     PageHead,
@@ -314,11 +329,12 @@ owners = st.builds(
 def test_any_page_reads_back_to_the_same(chat: Conversation, head: PageHead, user: UserParts) -> None:
     page = render(chat, head, user)
     parsed = parse(page)
-    model = parsed.conversation.model
-    assert replace(parsed.conversation, model=None) == shown(chat)
-    assert model is None or model in {m.model for m in chat.messages}
+    assert parsed.conversation == shown(chat)
     assert (parsed.head, parsed.user, parsed.intact, parsed.problems) == (head, user, True, ())
-    assert render(parsed.conversation, parsed.head, parsed.user) == page
+    assert render(parsed.whole(), parsed.head, parsed.user) == page
+    places = [number for number, message in enumerate(chat.messages) if on_page(message)]
+    assert [number for number, message in enumerate(parsed.whole().messages) if on_page(message)] == places
+    assert len(parsed.whole().messages) == len(chat.messages)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -458,6 +474,9 @@ def test_a_changed_notes_heading_loses_nothing(changes: list[tuple[str, str]], n
         ("# Closing", "# My closing"),
         ('title: "Closing a pool: how?"', "title: Mine"),
         ("  - databases\n", ""),
+        ("message_count: 3", "message_count: 4"),
+        ("date: 2024-05-03", "date: 2024-05-04"),
+        ("redactions: 3\n", ""),
         ("\n\nChatGPT ·", "\n\nan introduction\n\nChatGPT ·"),
     ],
 )
@@ -507,7 +526,82 @@ def test_a_comment_line_that_cannot_be_read_costs_one_message() -> None:
     parsed = parse(edited(OWN, ('{"role":"thinking"', '{"role:thinking"')))
     assert [m.message_id for m in parsed.conversation.messages] == ["m1", "m3", "m4", "m5", "m6"]
     assert parsed.problems == ("comment line 2 cannot be read",)
+    numbers = {m.message_id: number for number, m in enumerate(parsed.whole().messages) if on_page(m)}
+    assert numbers == {"m1": 0, "m3": 2, "m4": 3, "m5": 4, "m6": 5}
+
+
+FIRST_RECIPE = """\
+---
+type: conversation
+provider: codex
+conversation_id: c1
+title: Old
+date: 2024-05-03
+started_at:
+ended_at:
+message_count: 1
+model:
+wing:
+rooms: []
+redactions: 0
+source_sha256: []
+palace: 39dbdcd2 SEAL
+tags: []
+aliases: []
+---
+
+# Old
+
+codex · 1 message
+
+<!-- palace:39dbdcd2 {"role":"user","id":"a"} -->
+### You
+
+x
+
+<!-- palace:39dbdcd2 end -->
+
+## Notes
+"""
+
+
+def test_a_page_of_the_first_recipe_is_known_as_intact_and_as_changed() -> None:
+    """As it was written before tokens, times of the conversation and numbers of rows stood on pages."""
+    body = FIRST_RECIPE.split("aliases: []\n---\n")[1].split("\n<!-- palace:39dbdcd2 end")[0]
+    page = FIRST_RECIPE.replace("SEAL", short_hash(body, "codex", "c1", "Old", "", "", length=16))
+    parsed = parse(page)
+    assert (parsed.intact, parsed.problems, parsed.gaps) == (True, (), (0, 0))
+    assert parsed.conversation == Conversation("codex", "c1", [Message("a", "user", "x")], title="Old")
+    assert not parse(page.replace("title: Old", "title: Mine")).intact
+    assert not parse(page.replace("\nx\n", "\ny\n")).intact
+
+
+def test_texts_of_files_are_folded_and_readable() -> None:
+    file = Attachment("plan.txt", "text/plain", 1200, text="first\n```\nlast")
+    page = render(Conversation("codex", "c1", [Message("a", "user", "see", attachment=[file])]), HEAD)
+    shown_as = "> [!file]- 📎 plan.txt (text/plain, 1 KB)\n>\n> ````\n> first\n> ```\n> last\n> ````\n"
+    assert f'{{"text_of_file":0}} -->\n{shown_as}\n<!-- ' in page
+    assert parse(page).conversation.messages[0].attachment == [file]
+
+
+@given(st.data())
+def test_facts_of_any_type_cost_their_message_and_no_other(data: st.DataObject) -> None:
+    """Whatever JSON somebody puts into a comment line."""
+    line = data.draw(st.sampled_from([line for line in OWN.split("\n") if line.startswith("<!-- ") and "{" in line]))
+    facts = json.loads(line[line.index("{") : line.rindex("}") + 1])
+    name = data.draw(st.sampled_from([*facts, "in", "cost", "sources", "files", "gap", "text_of_file", "conversation"]))
+    odd = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | plain,
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(plain, inner, max_size=2),
+    )
+    facts[name] = data.draw(odd)
+    changed = f"{line[: line.index('{')]}{json.dumps(facts)} -->"
+    parsed = parse(OWN.replace(line, changed))
+    assert len(parsed.conversation.messages) >= 5
+    assert len(parsed.problems) <= 1
+    typed = frame([{**message_values(m), "seq": 0} for m in parsed.conversation.messages], MESSAGES)
+    assert typed.height == len(parsed.conversation.messages)
 
 
 def test_the_same_rows_give_the_same_bytes() -> None:
-    assert render(CHAT, HEAD, MINE) == render(replace(CHAT, messages=list(CHAT.messages), source_file="x"), HEAD, MINE)
+    assert render(CHAT, HEAD, MINE) == render(replace(CHAT, messages=list(CHAT.messages)), HEAD, MINE)
