@@ -11,10 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from palace_pipeline.model import VISIBLE_ROLES
-from palace_pipeline.search.corpus import Corpus, Days, heads_of, messages_of, texts_of
+from palace_pipeline.search.corpus import Corpus, Days, between, heads_of, messages_of, texts_of
 from palace_pipeline.search.near import Near
 from palace_pipeline.search.quotes import quote_of
 from palace_pipeline.search.ranking import (
@@ -36,7 +34,6 @@ from palace_pipeline.transcripts.terms import index_terms
 
 _COVERED_BY, _COVERED_TOGETHER = 3, 20
 """The nearest chunks whose words count for the verdict: each by itself, and all together."""
-_KEY = ["provider", "conversation_id"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,7 +82,7 @@ class Said:
 
     @property
     def key(self) -> Key:
-        return (self.row["provider"], self.row["conversation_id"])
+        return _key_of(self.row)
 
 
 @dataclass(slots=True, frozen=True)
@@ -104,12 +101,11 @@ class Answers:
         self._home = home
         self._rows = rows
         self._near = near
+        self._heads: dict[Key, tuple[str, bool]] = {}
         self._weights = weights
         self._days = days
         self._chunks = corpus.chunks[near.places]
-        self._conversations: list[tuple[date, Key]] = [
-            (day, (provider, name)) for day, provider, name in self._chunks.select("day", *_KEY).unique().iter_rows()
-        ]
+        self._placed = dict(zip(near.places, self._chunks.iter_rows(named=True), strict=True))
 
     def ranked(self, role: str | None = None, recent: date | None = None) -> list[Ranked]:
         """Each message once, with the best of its chunks, best first; only what one role said, and of the days asked.
@@ -135,7 +131,9 @@ class Answers:
 
     def wanted(self, said: Said, role: str | None) -> bool:
         """Is this of the role and of the days that are asked for?"""
-        return (role is None or said.row["role"] == role) and self._days.holds(self.day(said))
+        if role is not None and said.row["role"] != role:
+            return False
+        return not self._days.limited or self._days.holds(self.day(said))
 
     def rank(self, said: Said) -> Ranked:
         """A message with its score."""
@@ -143,12 +141,15 @@ class Answers:
         score = self._near.score(said.place) + MESSAGE_WORDS * share
         score += CONVERSATION_WORDS * self._held_by[said.key]
         score += ASKED if said.row["role"] == "user" else 0.0
-        score += NAMED if said.row["speaker"] and self._named(said.row["speaker"]) else 0.0
+        score += NAMED if said.row["speaker"] in self._named else 0.0
         return Ranked(score, share, said)
 
-    def _named(self, speaker: str) -> bool:
-        """Does the question name this speaker?"""
-        return not self._weights.terms.keys().isdisjoint(index_terms(speaker))
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The speakers that the question names."""
+        speakers: set[str] = {said.row["speaker"] for said in self.said if said.row["speaker"]}
+        asked = self._weights.terms.keys()
+        return frozenset(speaker for speaker in speakers if not asked.isdisjoint(index_terms(speaker)))
 
     def coverage(self) -> tuple[float, float]:
         """The share of the question's weight that stands in one of the nearest chunks, and in the nearest together, 0 to 1."""
@@ -161,14 +162,13 @@ class Answers:
 
     def hits(self, ranked: Sequence[Ranked], also: Mapping[str, float] = MappingProxyType({})) -> list[Hit]:
         """What is shown of messages; `also`: terms beside the question's that are marked, with their weights."""
-        pages = pages_of(self._home, {one.said.key for one in ranked})
-        places = dict(zip(self._near.places, self._chunks.iter_rows(named=True), strict=True))
-        return [self._hit(one, places[one.said.place], pages, also) for one in ranked]
+        keys = {one.said.key: one.said.row["day"] for one in ranked}
+        self._heads |= heads_of(self._rows, [(day, key) for key, day in keys.items() if key not in self._heads])
+        pages = pages_of(self._home, keys)
+        return [self._hit(one, pages, also) for one in ranked]
 
-    def _hit(
-        self, ranked: Ranked, chunk: Mapping[str, Any], pages: Mapping[Key, str], also: Mapping[str, float]
-    ) -> Hit:
-        said, row = ranked.said, ranked.said.row
+    def _hit(self, ranked: Ranked, pages: Mapping[Key, str], also: Mapping[str, float]) -> Hit:
+        said, row, chunk = ranked.said, ranked.said.row, self._placed[ranked.said.place]
         quote = quote_of(said.text, {**self._weights.terms, **self._weights.characters, **also})
         day, dense = self.day(said), self._near.dense(said.place)
         return Hit(
@@ -194,16 +194,20 @@ class Answers:
 
     def title(self, said: Said) -> str:
         """The title of a message's conversation."""
-        return self._heads.get(said.key, ("", False))[0]
+        return self._head(said)[0]
 
     def day(self, said: Said) -> date | None:
         """The day of a message in the display zone; None if it is not known."""
-        dated = self._heads.get(said.key, ("", False))[1]
-        return self._days.day_of(said.row["created_at"], said.row["local_time"], said.row["day"], dated)
+        row = said.row
+        # Whether the conversation has a date matters only where the message has none.
+        dated = row["created_at"] is None and row["local_time"] is None and self._head(said)[1]
+        return self._days.day_of(row["created_at"], row["local_time"], row["day"], dated)
 
-    @cached_property
-    def _heads(self) -> dict[Key, tuple[str, bool]]:
-        return heads_of(self._rows, self._conversations)
+    def _head(self, said: Said) -> tuple[str, bool]:
+        """Title of the conversation of a message, and whether it has a date."""
+        if said.key not in self._heads:
+            self._heads[said.key] = heads_of(self._rows, [(said.row["day"], said.key)]).get(said.key, ("", False))
+        return self._heads[said.key]
 
     @cached_property
     def _held_by(self) -> dict[Key, float]:
@@ -220,18 +224,17 @@ class Answers:
     @cached_property
     def said(self) -> list[Said]:
         """Every message of the near chunks, once a chunk; in the order of these."""
-        rows: dict[Key, list[dict[str, Any]]] = {}
-        messages = counted(messages_of(self._rows, self._conversations))
-        near = self._chunks.select(*_KEY, "first_seq", "last_seq")
-        inside = messages.select(*_KEY, "seq").join(near, on=_KEY)  # of a long conversation only what is near
-        inside = inside.filter(pl.col("seq").is_between("first_seq", "last_seq")).select(*_KEY, "seq").unique()
-        for row in messages.join(inside, on=[*_KEY, "seq"], how="semi", maintain_order="left").iter_rows(named=True):
-            rows.setdefault((row["provider"], row["conversation_id"]), []).append(row)
-        pieces = texts_of(self._rows, self._chunks.filter(pl.col("kind") == "document"))
+        chunks = self._placed.values()
+        messages = messages_of(self._rows, {(chunk["day"], _key_of(chunk)) for chunk in chunks})
+        documents = [chunk["kind"] == "document" for chunk in chunks]
+        pieces = texts_of(self._rows, self._chunks.filter(documents)) if any(documents) else {}
         out: list[Said] = []
-        for place, chunk in zip(self._near.places, self._chunks.iter_rows(named=True), strict=True):
-            for row in rows.get((chunk["provider"], chunk["conversation_id"]), []):
-                if chunk["first_seq"] <= row["seq"] <= chunk["last_seq"] and _belongs(row, chunk["kind"]):
+        for place, chunk in self._placed.items():
+            rows = messages.get(_key_of(chunk))
+            if rows is None:
+                continue
+            for row in between(rows, chunk["first_seq"], chunk["last_seq"]).iter_rows(named=True):
+                if _belongs(row, chunk["kind"]):
                     # A section of a document or an attachment is found for its own text, not for all of the file's.
                     text = pieces.get(chunk["drawer_id"]) or row["text"] or ""
                     if text.strip():
@@ -239,11 +242,8 @@ class Answers:
         return out
 
 
-def counted(messages: pl.DataFrame) -> pl.DataFrame:
-    """Message rows with `visible` and `message_index` (the count of visible messages before, in the conversation)."""
-    visible = pl.col("role").is_in(VISIBLE_ROLES) & pl.col("branch_active") & pl.col("hidden_reason").is_null()
-    index = pl.col("visible").cast(pl.Int64).cum_sum().over(_KEY) - 1
-    return messages.with_columns(visible=visible).with_columns(message_index=index)
+def _key_of(row: Mapping[str, Any]) -> Key:
+    return (row["provider"], row["conversation_id"])
 
 
 def _belongs(row: Mapping[str, Any], kind: str) -> bool:

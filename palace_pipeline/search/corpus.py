@@ -7,7 +7,7 @@ partner yet are left out, and a month that cannot be read is named, not fatal. N
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from palace_pipeline.model import CHUNKS, DRAWERS, VECTORS
+from palace_pipeline.model import CHUNKS, DRAWERS, VECTORS, VISIBLE_ROLES
 from palace_pipeline.search.rows import RowReader
 from palace_pipeline.store.lake import Key, Lake, LakeDamaged
 
@@ -210,9 +210,23 @@ def _joined(months: dict[str, _Month], unread: tuple[str, ...]) -> Corpus:
     )
 
 
-def messages_of(rows: RowReader, keys: Sequence[tuple[date, Key]]) -> pl.DataFrame:
-    """The message rows of some conversations (day and key of each), in their order; months that are gone are left out."""
-    return rows.of("clean/messages", keys, _MESSAGE).sort([*_KEY, "seq"], maintain_order=True)
+def messages_of(rows: RowReader, keys: Iterable[tuple[date, Key]]) -> dict[Key, pl.DataFrame]:
+    """The `counted` message rows of some conversations (day and key of each), by `seq`; what is gone is left out."""
+    return rows.by_conversation("clean/messages", keys, _MESSAGE, counted)
+
+
+def counted(messages: pl.DataFrame) -> pl.DataFrame:
+    """Message rows with `visible` and `message_index` (the count of visible messages before, in the conversation)."""
+    visible = pl.col("role").is_in(VISIBLE_ROLES) & pl.col("branch_active") & pl.col("hidden_reason").is_null()
+    index = pl.col("visible").cast(pl.Int64).cum_sum().over(_KEY) - 1
+    return messages.with_columns(visible=visible).with_columns(message_index=index)
+
+
+def between(messages: pl.DataFrame, first: int, last: int) -> pl.DataFrame:
+    """The messages of a conversation (sorted by `seq`) from one to another, both included."""
+    seq = messages["seq"]
+    start = int(seq.search_sorted(first, "left"))
+    return messages.slice(start, int(seq.search_sorted(last, "right")) - start)
 
 
 def heads_of(rows: RowReader, keys: Sequence[tuple[date, Key]]) -> dict[Key, tuple[str, bool]]:

@@ -187,6 +187,7 @@ class Searcher:
         self._corpus = CorpusReader(self.lake)
         self._model: Embedder | None = None
         self._prepared: _Prepared | None = None
+        self._allowed: tuple[Corpus, Filters, NDArray[np.bool_]] | None = None
 
     def search(self, query: str, *, limit: int = 10, recent: date | None = None, **only: Unpack[Only]) -> SearchResult:
         """The messages nearest to a question, best first, at most `limit`; with `recent` (today, as a rule) those of the last
@@ -223,11 +224,11 @@ class Searcher:
             vector = pool.submit(self._vector, query, as_passage=as_passage)
             corpus = self._corpus.read()
             reader, no_words = self._reader()
-            allowed = allowed_rows(corpus, filters)
+            allowed = self._left_by(filters, corpus)
             unread = list(corpus.unread)
             if days.limited:
                 spans = self._corpus.spans()
-                allowed &= days.between(spans)
+                allowed = allowed & days.between(spans)
                 unread += (trouble for trouble in spans.unread if trouble not in unread)
             frequency = reader.document_frequency if reader else lambda _: 0
             weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
@@ -237,6 +238,13 @@ class Searcher:
         return Asked(
             query, terms, weights, filters, days, corpus, allowed, likeness, reader, troubles, alike, unread_rows
         )
+
+    def _left_by(self, filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
+        """`allowed_rows`; who asks twice mostly asks with the same filters."""
+        kept = self._allowed
+        if kept is None or kept[0] is not corpus or kept[1] != filters:
+            self._allowed = kept = (corpus, filters, allowed_rows(corpus, filters))
+        return kept[2]
 
     def _vector(self, query: str, *, as_passage: bool) -> tuple[Embedder, Floats] | None:
         """The model and the question's vector; None if there is nothing to compare it with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,10 +33,11 @@ class Near:
     nearest: float | None
 
     def score(self, place: int) -> float:
-        return float(np.nan_to_num(self.likeness[place])) + CHUNK_WORDS * float(self.words[place])
+        return (self.dense(place) or 0.0) + CHUNK_WORDS * float(self.words[place])
 
     def dense(self, place: int) -> float | None:
-        return None if np.isnan(self.likeness[place]) else float(self.likeness[place])
+        likeness = float(self.likeness[place])
+        return None if math.isnan(likeness) else likeness
 
 
 def allowed_rows(corpus: Corpus, filters: Filters) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ def _stretch(text: str, found: Sequence[Term], weights: Mapping[str, float], len
         last = max(last, first)
         while last + 1 < len(found) and found[last + 1].end - term.start <= room:
             last += 1
-        held = sum(weights[name] for name in {other.text for other in found[first : last + 1]})
+        # fsum: a set has no order, and the same question must give the same quote.
+        held = math.fsum(weights[name] for name in {other.text for other in found[first : last + 1]})
         if held > best:
             best, span = held, (term.start, found[last].end)
     spare = length - (span[1] - span[0])

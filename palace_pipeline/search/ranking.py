@@ -82,7 +82,7 @@ def share_of_words(words: Words, weights: Weights, mean_length: float) -> float:
         return 0.0
     norm = _K1 * (1 - _B + _B * words.length / max(mean_length, 1.0))
     score = sum(weights.terms[term] * count * (_K1 + 1) / (count + norm) for term, count in words.counts.items())
-    return (score + sum(weights.characters[character] for character in words.characters)) / weights.total
+    return (score + math.fsum(weights.characters[character] for character in words.characters)) / weights.total
 
 
 def covered(texts: Sequence[Words], weights: Weights) -> float:
@@ -91,7 +91,9 @@ def covered(texts: Sequence[Words], weights: Weights) -> float:
         return 0.0
     held: set[str] = set().union(*(words.counts for words in texts))
     characters: set[str] = set().union(*(words.characters for words in texts))
-    return (sum(weights.terms[t] for t in held) + sum(weights.characters[c] for c in characters)) / weights.total
+    # fsum: sets have no order, and the same question must give the same score.
+    sum_held = math.fsum([weights.terms[t] for t in held] + [weights.characters[c] for c in characters])
+    return sum_held / weights.total
 
 
 def verdict_of(likeness: float | None, coverage: float, together: float, terms: int) -> Verdict:

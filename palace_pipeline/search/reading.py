@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from palace_pipeline.search.answers import Hit, counted, moment_text, pages_of
-from palace_pipeline.search.corpus import Days, heads_of, messages_of, moved
+from palace_pipeline.search.answers import Hit, moment_text, pages_of
+from palace_pipeline.search.corpus import Days, counted, heads_of, messages_of, moved
 from palace_pipeline.search.engine import Searcher
 from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
 from palace_pipeline.search.rows import RowReader
@@ -248,10 +248,8 @@ def neighbours(searcher: Searcher, hits: Sequence[Hit], count: int) -> dict[Plac
     corpus = searcher.corpus()
     days = {corpus.place_of[drawer] for drawer in wanted if drawer in corpus.place_of}
     keys = corpus.chunks[sorted(days)].select("day", *_KEY).unique().iter_rows()
-    rows: dict[Key, list[dict[str, Any]]] = {}
-    messages = counted(messages_of(searcher.rows, [(day, (provider, name)) for day, provider, name in keys]))
-    for row in messages.filter("visible").iter_rows(named=True):
-        rows.setdefault((row["provider"], row["conversation_id"]), []).append(row)
+    messages = messages_of(searcher.rows, [(day, (provider, name)) for day, provider, name in keys])
+    rows = {key: frame.filter("visible").rows(named=True) for key, frame in messages.items()}
     out: dict[Place, list[dict[str, Any]]] = {}
     for hit in hits:
         said = rows.get((hit.provider, hit.conversation_id), [])

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
 import numpy as np
-import polars as pl
 
 from palace_pipeline.search.answers import pages_of
-from palace_pipeline.search.corpus import heads_of, messages_of, texts_of
+from palace_pipeline.search.corpus import between, heads_of, messages_of, texts_of
 from palace_pipeline.search.engine import NO_WORD, Asked, Only, Searcher
 from palace_pipeline.search.quotes import quote_of
 from palace_pipeline.store.lake import Key
@@ -59,13 +58,17 @@ def _said(
     """The first day of the messages of some chunks, by drawer id."""
     chunks = asked.corpus.chunks[list(places)]
     keys = [(day, (p, c)) for day, p, c in chunks.select("day", *_KEY).unique().iter_rows()]
-    rows = messages_of(searcher.rows, keys).join(chunks.select(*_KEY, "drawer_id", "first_seq", "last_seq"), on=_KEY)
+    messages = messages_of(searcher.rows, keys)
     found: dict[str, str] = {}
-    for row in rows.filter(pl.col("seq").is_between("first_seq", "last_seq")).iter_rows(named=True):
-        dated = heads.get((row["provider"], row["conversation_id"]), ("", False))[1]
-        day = asked.days.day_of(row["created_at"], row["local_time"], row["day"], dated)
-        if day is not None:
-            found[row["drawer_id"]] = min(found.get(row["drawer_id"], "9999-12-31"), day.isoformat())
+    for chunk in chunks.iter_rows(named=True):
+        key = (chunk["provider"], chunk["conversation_id"])
+        if key not in messages:
+            continue
+        dated = heads.get(key, ("", False))[1]
+        rows = between(messages[key], chunk["first_seq"], chunk["last_seq"]).iter_rows(named=True)
+        days = [asked.days.day_of(row["created_at"], row["local_time"], row["day"], dated) for row in rows]
+        if known := [day for day in days if day is not None]:
+            found[chunk["drawer_id"]] = min(known).isoformat()
     return found
 
 
