@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from palace_pipeline.cli.archive import finish_purge, new_batch, open_home
-from palace_pipeline.cli.talk import NOT_BUILT_YET, NOT_TAKEN, UsageError, out, out_json, progress, say
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, out, out_json, progress, say
 from palace_pipeline.settings import default_home
 from palace_pipeline.stages.names import write_receipt
 from palace_pipeline.store.home import Home
@@ -22,12 +24,11 @@ def run_rebuild(source: str, *, as_json: bool) -> int:
     """Make stores anew. Exit code 1: something could not be made again."""
     if source not in SOURCES:
         raise UsageError(f"--from is one of {', '.join(SOURCES)}")
-    if source == "pages":
-        say("palace rebuild --from pages is not built yet.")
-        return NOT_BUILT_YET
-    home = open_home(must_exist=True)
+    home = open_home(must_exist=source != "pages")
     from palace_pipeline import rebuild
 
+    if source == "pages":
+        return _from_pages(home, as_json=as_json)
     batch = new_batch()
     with home.writing(), progress():
         _finish_purge(home, batch)
@@ -53,6 +54,44 @@ def run_rebuild(source: str, *, as_json: bool) -> int:
             f"lexical index, {made.get('conversations_rows', 0):,} conversations in palace.duckdb."
         )
     return NOT_TAKEN if lost else 0
+
+
+def _from_pages(home: Home, *, as_json: bool) -> int:
+    from palace_pipeline import rebuild
+
+    if not home.exists and not rebuild.any_pages(home):
+        raise UsageError(f"no page in {home.conversations}: copy the folder conversations/ of an archive there first")
+    batch = new_batch()
+    with home.writing(), progress():
+        _finish_purge(home, batch)
+        taken, made = rebuild.from_pages(home, batch)
+        with home.ledger() as ledger:
+            write_receipt(home, ledger, batch)
+    left = [skip for skip in taken.skips if not skip.expected]
+    if as_json:
+        skipped = [{**asdict(skip)} for skip in taken.skips]
+        pages = {"taken": taken.pages, "known": taken.known, "edited": taken.edited}
+        out_json({"from": "pages", "made": made, "pages": pages, "skipped": skipped})
+        return NOT_TAKEN if left else 0
+    for skip in left[:50]:
+        out(f"not taken: {skip.where}: {skip.reason}" + (f" ({skip.count})" if skip.count > 1 else ""))
+    if len(left) > 50:
+        out(f"and {len(left) - 50:,} more, all in logs/errors.md")
+    for reason, count in sorted(Counter(skip.reason for skip in taken.skips if skip.expected).items()):
+        out(f"left out as expected: {reason} ({count:,})")
+    for place in taken.edited[:20]:
+        out(f"changed by hand, taken as it is: {place}")
+    if len(taken.edited) > 20:
+        out(f"and {len(taken.edited) - 20:,} more that were changed by hand")
+    if taken.known:
+        out(
+            f"{taken.known:,} page(s) are of conversations that the archive knows from exports; these were left as they are."
+        )
+    out(
+        f"Made anew from {taken.pages:,} pages: {made.get('drawers', 0):,} drawers, {made.get('chunks', 0):,} chunks in the "
+        f"lexical index, {made.get('conversations_rows', 0):,} conversations in palace.duckdb."
+    )
+    return NOT_TAKEN if left else 0
 
 
 def _finish_purge(home: Home, batch: str) -> None:

@@ -141,7 +141,7 @@ class Run:
         self.tally.unchanged_files(self.ledger, self.unchanged)
         if self.limit is None and self.kept is not None:
             self._again_from_vault(self.tally.looked_at, known, self.kept)
-        settle_noted(self.ledger)
+        settle_noted(self.ledger, self.vault)
         if self.vault is not None:
             drop_contained_records(self.ledger, self.vault)
             follow_clock(self.ledger, self.vault, self.home.settings.start, self.today)

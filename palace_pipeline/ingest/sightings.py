@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from sqlite3 import Row
 
+from palace_pipeline.ingest.paged import give_way
 from palace_pipeline.model import (
     DOCUMENT_PROVIDERS,
     Conversation,
@@ -18,7 +19,7 @@ from palace_pipeline.model import (
 )
 from palace_pipeline.store.ledger import Key, Ledger, input_fingerprint, pack_index, unpack_index
 from palace_pipeline.store.vault import Vault
-from palace_pipeline.transcripts.day import day_of
+from palace_pipeline.transcripts.day import DayHint, day_of
 from palace_pipeline.transcripts.merge import family, merge, superseded
 
 FUTURE_DATES = "future_dates"
@@ -27,13 +28,18 @@ FUTURE_DATES = "future_dates"
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The place a record was read from, and when: `today` is the UTC date of the run, `start` the first day."""
+    """The place a record was read from, and when: `today` is the UTC date of the run, `start` the first day.
+
+    `dated`: of a page, which says itself whether `today`, its day, is the day of its first message (True) or that on
+    which an undated conversation was first seen (False).
+    """
 
     path: str
     member: str
     sha256: str
     start: date
     today: date
+    dated: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,7 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     added = index.keys() - before.keys()
     # An older export shows messages as they were: they differ, but nothing is updated by them.
     changed = set() if stale else {name for name in index.keys() & before.keys() if index[name] != before[name]}
-    # A naive time of this morning in Shanghai is tomorrow in UTC: it counts as today rather than as no time at all.
-    hint = day_of([conversation], start=where.start, today=where.today + timedelta(days=1))
+    hint = _day(conversation, where)
     day = min(hint.day, where.today) if hint.day else None
     ledger.write(
         "INSERT OR REPLACE INTO sightings (provider, conversation_id, record, path, member, sha256, seen_day, earliest, "
@@ -137,8 +142,17 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     if later and row is not None:
         ledger.write("INSERT OR IGNORE INTO unsettled VALUES (?, ?)", key)
     else:
+        if vault is not None and row is not None:
+            give_way(ledger, vault, key)
         settle(ledger, key)  # a new one at once: without its day it must not be seen by the planner
     return News(record, len(index), row is None, len(added), len(changed))
+
+
+def _day(conversation: Conversation, where: Where) -> DayHint:
+    if where.dated is not None:
+        return DayHint(where.today, None, "message") if where.dated else DayHint(None, "no time")
+    # A naive time of this morning in Shanghai is tomorrow in UTC: it counts as today rather than as no time at all.
+    return day_of([conversation], start=where.start, today=where.today + timedelta(days=1))
 
 
 def put_record_back(ledger: Ledger, vault: Vault, conversation: Conversation, record: str) -> None:
@@ -256,12 +270,18 @@ def _take_back(key: Key, record: str, ledger: Ledger) -> None:
     settle(ledger, key)
 
 
-def settle_noted(ledger: Ledger) -> None:
-    """Bring in line what was noted to be settled later, also what a kill has left."""
+def settle_noted(ledger: Ledger, vault: Vault | None) -> None:
+    """Bring in line what was noted to be settled later, also what a kill has left. Without a vault (a dry run) pages
+    do not give way."""
     with ledger.transaction():
         for row in ledger.rows("SELECT provider, conversation_id FROM unsettled ORDER BY 1, 2"):
-            settle(ledger, (row["provider"], row["conversation_id"]))
+            key = (row["provider"], row["conversation_id"])
+            if vault is not None:
+                give_way(ledger, vault, key)
+            settle(ledger, key)
         ledger.write("DELETE FROM unsettled")
+        if vault is not None:
+            vault.commit()  # never after the ledger
 
 
 def settle(ledger: Ledger, key: Key) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import orjson
 
 from palace_pipeline.planner import EVER, stale_days
+from palace_pipeline.rebuild.pages import take_pages
 from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers
@@ -22,21 +23,28 @@ from palace_pipeline.store.ledger import Ledger
 UNFINISHED = "rebuilding"
 """Name in the ledger's `meta` of what a rebuild has still to make."""
 STEPS = ("indexes", "tables")
+PAGES = "pages"
+"""The step before: pages are read into the ledger."""
 TO_DRAWERS: tuple[Callable[[Job], Counts], ...] = (normalize, redact, chunk, file_drawers)
 ROUNDS = 3
 """What is learned while the last chats are redacted may concern the first ones: look again, but not for ever."""
 
 
-def note_left(ledger: Ledger) -> None:
-    """From now on every step is left to do, whatever happens to this process."""
-    ledger.set_meta(UNFINISHED, orjson.dumps(STEPS).decode())
+def note_left(ledger: Ledger, *, pages: bool = False) -> None:
+    """From now on every step is left to do (reading the `pages`, too), whatever happens to this process."""
+    ledger.set_meta(UNFINISHED, orjson.dumps((PAGES, *STEPS) if pages else STEPS).decode())
 
 
 def finish(home: Home, batch: str) -> bool:
     """Do what a rebuild that was killed has left to do; whether there was anything. Needs the write lock."""
     with home.ledger() as ledger:
-        if ledger.meta(UNFINISHED) is None:
-            return False
+        left = ledger.meta(UNFINISHED)
+    if left is None:
+        return False
+    if PAGES in orjson.loads(left):
+        take_pages(home)
+        with home.ledger() as ledger:
+            note_left(ledger)
     derive(home, batch)
     return True
 

@@ -20,6 +20,7 @@ from palace_pipeline.ingest.sightings import Where, note, settle, settle_noted
 from palace_pipeline.model import CONVERSATIONS, MESSAGES, from_record, to_record
 from palace_pipeline.rebuild.derived import TO_DRAWERS, build, note_left
 from palace_pipeline.rebuild.staged import StagedHome
+from palace_pipeline.stages.paged import FROM_PAGES
 from palace_pipeline.stages.progress import report
 from palace_pipeline.store import catalogue
 from palace_pipeline.store.files import make_folder, replacing, write_bytes
@@ -30,6 +31,7 @@ from palace_pipeline.store.salvage import ledger_damage, salvage, vault_damage
 from palace_pipeline.store.swap import swap_in
 from palace_pipeline.store.upgrade import LAKE_VERSION
 from palace_pipeline.store.vault import Vault
+from palace_pipeline.transcripts.day import day_of
 from palace_pipeline.transcripts.rows import conversations_of
 
 _FOLDER = ".rebuild"
@@ -158,7 +160,7 @@ def _read_everything(staged: StagedHome, ledger: Ledger, vault: Vault, recovered
     for number, path in enumerate(chain(again, read_from_disk(staged, ledger, vault, from_disk))):
         ledger.write(f"INSERT OR IGNORE INTO {_READ} VALUES (?)", (path,))
         report("reading", number + 1, len(waiting))
-    settle_noted(ledger)
+    settle_noted(ledger, vault)
     if torn:
         read = torn & there.keys()
         recovered.say(f"{len(read)} file(s) were read again from where they lie, since the vault had lost their bytes")
@@ -199,7 +201,8 @@ def _note_records(staged: StagedHome, ledger: Ledger, vault: Vault) -> None:
         for number, (record, path, member, sha256, seen, first_seen) in enumerate(rows):
             conversation = from_record(vault.record(record))
             today = date.fromisoformat(seen) if seen else date.today()
-            note(ledger, vault, conversation, Where(path or "", member or "", sha256 or "", start, today))
+            dated = day_of([conversation], start, today).dated if path == FROM_PAGES else None
+            note(ledger, vault, conversation, Where(path or "", member or "", sha256 or "", start, today, dated))
             if first_seen is not None:
                 first[conversation.key] = min(first.get(conversation.key, first_seen), first_seen)
             report("records", number + 1, len(rows))

@@ -159,6 +159,15 @@ class Funnel:
         """Does a text show that something in it was masked or withheld?"""
         return bool(self._masks(text))
 
+    def kinds_of_masks(self, text: str) -> list[str]:
+        """Of each mask in a text, in order, the kind of what it stands for; what is withheld stands for nothing."""
+        found = [mask[0] for mask in self._mask.finditer(text)] if any(mark in text for mark in _MARKS) else []
+        return [
+            mask.split(":")[1].rstrip("]") if ":" in mask else mask[1:].partition("_")[0].lower()
+            for mask in found
+            if not mask.startswith("[WITHHELD:")
+        ]
+
     # --- inside
 
     def _redact(self, texts: list[str], known: frozenset[bytes]) -> list[_Outcome]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from palace_pipeline.model import Conversation
 from palace_pipeline.planner import due, split_by_month
 from palace_pipeline.redaction.forgotten import KIND, Forgotten, masked
 from palace_pipeline.redaction.funnel import Funnel
@@ -47,10 +48,9 @@ def write_pages(job: Job) -> Counts:
                 assert funnel is not None
                 keys = [key_of(row) for row in part]
                 rooms, wings = _places(lake.read("clean/drawers", [month], keys=keys).iter_rows(named=True))
-                masked = Counter(
-                    (row["provider"], row["conversation_id"])
-                    for row in lake.read("clean/findings", [month], keys=keys).iter_rows(named=True)
-                )
+                masked = defaultdict[Key, list[int | None]](list)
+                for row in lake.read("clean/findings", [month], keys=keys).iter_rows(named=True):
+                    masked[row["provider"], row["conversation_id"]].append(row["seq"])
                 known: dict[Key, Path | None] = {
                     key_of(row): home.path / row["page"] if row["page"] else None for row in part
                 }
@@ -71,7 +71,7 @@ def write_pages(job: Job) -> Counts:
                         dated=head["dated"],
                         wing=wings.get(key),
                         rooms=rooms.get(key, ()),
-                        redactions=masked[key],
+                        redactions=sum(_on_page(conversation, seq) for seq in masked[key]),
                         source_sha256=(head["source_sha256"],) if head["source_sha256"] else (),
                     )
                     planned = render(conversation, page_head)
@@ -125,6 +125,11 @@ _OWN = r"^(?:<!-- palace:.*|palace: .*|conversation_id: .*|chat_link: .*|  - \"[
 _OWN_LINES = re.compile(_OWN, re.MULTILINE)
 _TOKEN = re.compile(r"^palace: ([0-9a-f]{8}) ", re.MULTILINE)
 _OWN_PARTS = re.compile(f"({_OWN})", re.MULTILINE)
+
+
+def _on_page(conversation: Conversation, seq: int | None) -> bool:
+    """Does the page show this row? What is masked outside of all rows (a title) counts as shown."""
+    return seq is None or ((row := conversation.messages[seq]).branch_active and row.hidden_reason is None)
 
 
 def _name(title: str, funnel: Funnel, forgotten: Sequence[Forgotten], key: bytes) -> str | None:

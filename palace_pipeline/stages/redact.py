@@ -12,6 +12,7 @@ from palace_pipeline.planner import due, split_by_month
 from palace_pipeline.redaction.funnel import Funnel, Redacted, conversation_fields
 from palace_pipeline.redaction.report import place_of
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
+from palace_pipeline.stages.paged import masked_before, only_on_page
 from palace_pipeline.stages.progress import report
 from palace_pipeline.stages.withheld import ERROR, Place, emptied, hits, note_redacted
 from palace_pipeline.stages.words_gone import masks_in_tables, note_words_gone
@@ -62,7 +63,10 @@ def redact(job: Job) -> Counts:
                         )
                     )
                     messages.extend(message_rows(clean, day))
-                    for found in redacted.findings:
+                    earlier = (
+                        [] if status == "withheld" else masked_before(funnel, clean, *only_on_page(ledger, clean.key))
+                    )
+                    for found in (*redacted.findings, *earlier):
                         counts["findings"] += 1
                         counts[f"finding:{found.kind}"] += 1
                         findings.append(
@@ -75,7 +79,7 @@ def redact(job: Job) -> Counts:
                                 "kind": found.kind,
                                 "rule": found.rule,
                                 "layer": found.layer,
-                                "length": found.length,
+                                "length": found.length or None,
                                 "fingerprint": found.fingerprint,
                             }
                         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from palace_pipeline.transcripts.page_parts import NOBODYS, written_by_program
 from palace_pipeline.transcripts.page_path import parse_name
 
 PAGES = "conversations"
+_COPY = re.compile(r".*\.conflict(?:-\d+)?\.md", re.DOTALL)
 _HASH = slice(-11, -3)
 """Where the name of a page has its hash: before `.md`."""
 
@@ -186,6 +188,11 @@ def forget_page(root: Path, provider: str, conversation_id: str) -> list[Path]:
             path.unlink()
             gone.append(path)
     return gone
+
+
+def is_copy(name: str) -> bool:
+    """Is this the file name of a copy that stands beside a page?"""
+    return _COPY.fullmatch(name) is not None
 
 
 def conflict_copies(root: Path) -> list[Path]:

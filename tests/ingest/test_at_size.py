@@ -117,7 +117,7 @@ def test_a_kill_before_a_channel_is_settled_loses_nothing(
     folder = slack(tmp_path / "in/slack", 6)
     original = run.settle_noted
 
-    def killed(_ledger: Ledger) -> None:
+    def killed(_ledger: Ledger, _vault: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "settle_noted", killed)
