@@ -1,0 +1,94 @@
+"""Ids and paths of sessions: `YYYYMMDD-HHMM-<hash7>` in the zone of its `ts`, and where that lies.
+
+Folder and beginning of the file name follow from the id alone; the title behind them is frozen when the page is made.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from pathlib import PurePath, PurePosixPath
+
+from palace_pipeline.model import short_hash
+from palace_pipeline.transcripts.page_path import slug
+
+SESSIONS = "sessions"
+TITLE_LENGTH = 20
+CONFLICT = ".conflict"
+_ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)-([0-9a-f]{7})")
+_FOLDER = re.compile(r"\d{4}-\d\d-\d\d")
+_NAME = re.compile(r"(\d\d)(\d\d)-([0-9a-f]{7})(?:-(.*))?\.md", re.DOTALL)
+_COPY = re.compile(rf"{re.escape(CONFLICT)}(?:-\d+)?\.md\Z")
+
+
+def session_id(ts: datetime, *seed: str) -> str:
+    """The id of a session that begins at `ts` (its own offset is its zone); `seed` makes it another one."""
+    return (
+        f"{ts.year:04}{ts.month:02}{ts.day:02}-{ts.hour:02}{ts.minute:02}-{short_hash(ts.isoformat(), *seed, length=7)}"
+    )
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is the id of a session: its day and time must exist."""
+    return time_of(text) is not None
+
+
+def time_of(session: str) -> datetime | None:
+    """The minute that an id names, without a zone; None if the text is no id."""
+    match = _ID.fullmatch(session)
+    if match is None:
+        return None
+    try:
+        return datetime(*map(int, match.groups()[:5]))  # type: ignore[arg-type]
+    except ValueError:
+        return None
+
+
+def folder_of(session: str) -> PurePosixPath:
+    """The folder of an id below the home. Raises ValueError if it is no id."""
+    return PurePosixPath(SESSIONS, _day(session).isoformat())
+
+
+def prefix_of(session: str) -> str:
+    """How the file name of an id begins; a blank title or `-<title>` follows. Raises ValueError if it is no id."""
+    _day(session)
+    return session[9:]
+
+
+def title_part(title: str) -> str:
+    """What of a title stands in the file name: letters and digits of any script, at most 20 characters."""
+    return slug(title)[:TITLE_LENGTH].strip("-")
+
+
+def path_of(session: str, title: str) -> PurePosixPath:
+    """Path of a new session below the home. Raises ValueError if it is no id."""
+    return folder_of(session) / f"{prefix_of(session)}-{title_part(title)}.md"
+
+
+def id_of(path: PurePath | str) -> str | None:
+    """The id that a path says (its last folder and its name), or None; the copy of a conflict has none."""
+    folder, _, name = str(path).rpartition("/")
+    folder = folder.rpartition("/")[2]
+    match = _NAME.fullmatch(name)
+    if match is None or not _FOLDER.fullmatch(folder) or is_copy(name):
+        return None
+    found = f"{folder.replace('-', '')}-{match[1]}{match[2]}-{match[3]}"
+    return found if is_id(found) else None
+
+
+def title_in(path: PurePath | str) -> str:
+    """The title as the file name has it, '' if it has none."""
+    match = _NAME.fullmatch(PurePosixPath(path).name)
+    return (match[4] or "") if match else ""
+
+
+def is_copy(path: PurePath | str) -> bool:
+    """Whether a file is one side of a conflict, put beside the page."""
+    return _COPY.search(PurePosixPath(path).name) is not None
+
+
+def _day(session: str) -> date:
+    time = time_of(session)
+    if time is None:
+        raise ValueError("no id of a session; it looks like 20261130-0915-1a2b3c4")
+    return time.date()
