@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from palace_pipeline import __version__
+from palace_pipeline.cli.export import exporting
 from palace_pipeline.cli.finding import finding
 from palace_pipeline.cli.options import Json, a_day
 from palace_pipeline.cli.talk import USAGE, UsageError, say
@@ -226,6 +227,7 @@ def restore(
 
 
 app.add_typer(finding)
+app.add_typer(exporting)
 
 
 # --- filters that need no home ----------------------------------------------------------------------------------------

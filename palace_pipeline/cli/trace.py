@@ -154,7 +154,7 @@ def run_day(day: str, *, provider: str | None, as_json: bool) -> int:
     home = open_archive()
     check_filters(home, Filters(provider=provider))
     zone = home.settings.zone
-    found = day_view(home.path, _day(day, datetime.now(zone).date()), zone, provider=provider)
+    found = day_view(home.path, a_day_as_said(day, datetime.now(zone).date()), zone, provider=provider)
     if as_json:
         out_json(found.as_json())
         return 0
@@ -184,7 +184,7 @@ def run_day(day: str, *, provider: str | None, as_json: bool) -> int:
     return 0
 
 
-def _day(text: str, today: date) -> date:
+def a_day_as_said(text: str, today: date) -> date:
     """A day as people say it: 2024-05-31, today, yesterday. Raises UsageError."""
     if (word := text.strip().lower()) in ("today", "今天"):
         return today

@@ -171,6 +171,16 @@ def plain_form(text: str) -> str:
     return " ".join(_fold(_plain(text)).split())
 
 
+def written_traditionally(text: str) -> bool:
+    """Are there Chinese characters in it that only the traditional script has?"""
+    return not _only_traditional().isdisjoint(text)
+
+
+@cache
+def _only_traditional() -> frozenset[str]:
+    return frozenset(map(chr, _simplified())) - frozenset(_simplified().values())
+
+
 def bare_phrase(query: str) -> str:
     """The query as it stands, in `plain_form`, without the form words and signs around it (the kettle? -> kettle)."""
     forms = _form_words()
