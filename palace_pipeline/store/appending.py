@@ -10,10 +10,10 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from palace_pipeline.store.files import make_folder, sync_folder
+from palace_pipeline.store.files import make_folder, sync_folder, write_bytes
 
 _BLANK = 64
 """Bytes up to which a file may be one that holds nothing but line ends."""
@@ -39,19 +39,47 @@ def append_chosen(path: Path, choose: Callable[[str], Sequence[str]], *, head: s
     return lines
 
 
+def keep_lines(path: Path, keep: Callable[[str], bool]) -> int:
+    """Take lines out of a file that otherwise only grows (what is purged has to go); returns how many went."""
+    if not path.exists():
+        return 0
+    with _own_turn(path) as descriptor:
+        lines = _read(descriptor, 0).decode("utf-8", "replace").split("\n")
+        kept = [line for line in lines if keep(line)]
+        if len(kept) < len(lines):
+            write_bytes(path, "\n".join(kept).encode("utf-8", "replace"))
+    return len(lines) - len(kept)
+
+
 @contextmanager
 def _own_turn(path: Path) -> Generator[int]:
     """The open file, while no other process adds to it."""
     make_folder(path.parent)
     fresh = not path.exists()
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _locked(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
     finally:
         os.close(descriptor)  # releases
     if fresh:
         sync_folder(path.parent)
+
+
+def _locked(path: Path) -> int:
+    """The open file with its lock. Who waited while `keep_lines` put a new file in its place opens that one."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            opened = os.fstat(descriptor)
+            with suppress(FileNotFoundError):
+                there = path.stat()
+                if (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def _add(descriptor: int, lines: Sequence[str], head: str) -> None:

@@ -1,0 +1,191 @@
+"""`index.md`: one table of all sessions and imported conversations, which only grows; the last row of an id wins.
+
+The id of a row is in its path: that of a session, or provider and hash of a conversation's page. A row is added only
+where it says something new, so that an unchanged archive leaves the file as it is. What is purged or withheld has its
+rows taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path, PurePosixPath
+
+from palace_pipeline.model import Conversation, page_hash
+from palace_pipeline.store.appending import append_chosen, keep_lines
+from palace_pipeline.transcripts.page_path import parse_name
+from palace_pipeline.workspace import names
+from palace_pipeline.workspace.session import SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
+
+INDEX = Path("index.md")
+HEAD = "# Index\n\n| date | title | tags | summary | path |\n|---|---|---|---|---|\n"
+_ROW = re.compile(r"\| (\d{4}-\d\d-\d\d) \| (.*) \| (.*) \| (.*) \| \[page\]\(([^()]+)\) \|")
+_CELL = re.compile(r"(?<!\\)((?:\\\\)*) \| ")
+_TITLE_LENGTH = 120
+_FEW = 16
+"""So many rows are looked for from the end of the file; for more the whole file is taken apart once."""
+
+
+@dataclass(slots=True, frozen=True)
+class Row:
+    """A row as values. `path` below the home."""
+
+    day: date
+    title: str
+    tags: tuple[str, ...]
+    summary: str
+    path: str
+
+    @property
+    def key(self) -> str:
+        """What the row is about: the id of a session, `provider:hash8` of a conversation, else the path."""
+        return key_of(self.path)
+
+    def line(self) -> str:
+        """The row as it stands in the file."""
+        cells = (
+            _cell(self.title, _TITLE_LENGTH),
+            _cell(", ".join(self.tags), 200),
+            _cell(self.summary, SUMMARY_LENGTH),
+        )
+        return f"| {self.day.isoformat()} | {' | '.join(cells)} | [page]({self.path}) |"
+
+
+def key_of(path: str) -> str:
+    """The id that a path stands for."""
+    session = names.id_of(path)
+    if session is not None:
+        return session
+    parts = PurePosixPath(path).parts
+    name = parse_name(parts[-1]) if len(parts) == 4 else None
+    return conversation_key(parts[1], name[1]) if name is not None else path
+
+
+def conversation_key(provider: str, hash8: str) -> str:
+    """The id of a conversation in the index."""
+    return f"{provider}:{hash8}"
+
+
+def session_row(session: Session, path: str) -> Row:
+    """The row of a session."""
+    day = names.time_of(session.id)
+    assert day is not None
+    return Row(day.date(), session.title or names.title_in(path), session.tags, summary_of(session), path)
+
+
+def conversation_row(conversation: Conversation, day: date, tags: tuple[str, ...], path: str) -> Row:
+    """The row of an imported, redacted conversation; its summary is the first sentence of the first question."""
+    question = next((m.text for m in conversation.visible_messages() if m.role == "user" and m.text.strip()), "")
+    summary = first_sentence(question)
+    return Row(
+        day, conversation.title or summary or "Untitled", tags, "" if summary == conversation.title else summary, path
+    )
+
+
+def parse_row(line: str) -> Row | None:
+    """The values of a row, None for any other line."""
+    match = _ROW.fullmatch(line)
+    if match is None:
+        return None
+    cells = _CELL.sub("\\1\n", f"{match[2]} | {match[3]} | {match[4]}").split("\n")
+    try:
+        day = date.fromisoformat(match[1])
+        title, tags, summary = (_plain(cell) for cell in cells)
+    except ValueError:
+        return None
+    return Row(day, title, tuple(tag for tag in tags.split(", ") if tag), summary, match[5])
+
+
+def add_rows(home: Path, rows: Iterable[Row]) -> int:
+    """Add the rows that say something else than the last one of their id; returns how many. Durable; raises OSError."""
+    wanted = {row.key: row.line() for row in rows}
+    if not wanted:
+        return 0
+
+    def new(text: str) -> list[str]:
+        known = _last_lines(text, wanted)
+        return [line for key, line in wanted.items() if known.get(key) != line]
+
+    return len(append_chosen(home / INDEX, new, head=HEAD))
+
+
+def find(home: Path, wanted: str) -> Row | None:
+    """The last row of an id: of a session, or `provider:hash8` of a conversation."""
+    line = _last_lines(_text(home), [wanted]).get(wanted)
+    return parse_row(line) if line else None
+
+
+def find_conversation(home: Path, provider: str, conversation_id: str) -> Row | None:
+    """The last row of an imported conversation."""
+    return find(home, conversation_key(provider, page_hash(provider, conversation_id)))
+
+
+def rows(home: Path) -> list[Row]:
+    """The last row of every id, in the order of the file."""
+    found = _by_key(_text(home))
+    return [row for line in found.values() if (row := parse_row(line)) is not None]
+
+
+def forget(home: Path, keys: Collection[str]) -> int:
+    """Take all rows of these ids out (purged, withheld or gone); returns how many there were."""
+    if not keys or not (home / INDEX).exists() or not _last_lines(_text(home), keys):
+        return 0
+    gone = frozenset(keys)
+    return keep_lines(home / INDEX, lambda line: (row := parse_row(line)) is None or row.key not in gone)
+
+
+def _text(home: Path) -> str:
+    try:
+        return (home / INDEX).read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _last_lines(text: str, keys: Collection[str]) -> dict[str, str]:
+    """Id -> its last line, of those that have one."""
+    if len(keys) > _FEW:
+        found = _by_key(text)
+        return {key: found[key] for key in keys if key in found}
+    return {key: line for key in keys if (line := _last_line(text, key)) is not None}
+
+
+def _last_line(text: str, key: str) -> str | None:
+    if names.is_id(key):
+        needle = f"]({names.folder_of(key)}/{names.prefix_of(key)}"
+    elif ":" in key:
+        needle = f"-{key.rpartition(':')[2]}.md) |"
+    else:
+        needle = f"]({key})"
+    at = len(text)
+    while (at := text.rfind(needle, 0, at)) >= 0:
+        start = text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        line = text[start : end if end >= 0 else len(text)]
+        if _key_of_line(line) == key:
+            return line
+        at = start
+    return None
+
+
+def _by_key(text: str) -> dict[str, str]:
+    return {key: line for line in _lines(text) if (key := _key_of_line(line)) is not None}
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (line for line in text.split("\n") if line.startswith("| "))
+
+
+def _key_of_line(line: str) -> str | None:
+    match = _ROW.fullmatch(line)
+    return key_of(match[5]) if match else None
+
+
+def _cell(text: str, length: int) -> str:
+    """Text for a cell: nothing in it ends the cell, opens a tag or a link."""
+    return re.sub(r"([\\|<>\[\]])", r"\\\1", one_line(text, length))
+
+
+def _plain(cell: str) -> str:
+    return re.sub(r"\\([\\|<>\[\]])", r"\1", cell)

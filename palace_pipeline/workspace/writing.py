@@ -1,0 +1,143 @@
+"""Putting a page in its place: what is there is the old page or the new one, whole and readable, at any moment.
+
+Written beside it, flushed, read back and parsed, then renamed over it; looked at once more, and put back if it is not
+what was written. A page that somebody else has changed in the meantime is never replaced: the new one goes beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from palace_pipeline.store.files import TEMPORARY_PREFIX, Told, replacing, write_bytes
+from palace_pipeline.workspace.locks import Lock
+from palace_pipeline.workspace.logs import append_error
+from palace_pipeline.workspace.names import CONFLICT
+
+
+class NotWritten(Told):
+    """A page could not be read back as it was written; the old one is in its place."""
+
+
+@dataclass(slots=True, frozen=True)
+class Fingerprint:
+    """What a page was when it was read."""
+
+    mtime_ns: int
+    sha256: str
+
+
+def fingerprint(path: Path) -> Fingerprint | None:
+    """The fingerprint of a page, None if it is not there."""
+    try:
+        return read_page(path)[1]
+    except FileNotFoundError:
+        return None
+
+
+def read_page(path: Path) -> tuple[bytes, Fingerprint]:
+    """The bytes of a page and its fingerprint. Raises OSError."""
+    with path.open("rb") as stream:
+        mtime = os.fstat(stream.fileno()).st_mtime_ns
+        data = stream.read()
+    return data, Fingerprint(mtime, hashlib.sha256(data).hexdigest())
+
+
+def put_page(
+    home: Path,
+    path: Path,
+    data: bytes,
+    *,
+    seen: Fingerprint | None,
+    same: Callable[[bytes], bool],
+    as_conflict: Callable[[], bytes],
+    lock: Lock | None = None,
+    durable: bool = True,
+) -> Path:
+    """Make `data` the page at `path`, unless it is no longer what was `seen` (None: not there); returns what was written.
+
+    `same`: whether bytes that were read back are the page. If somebody else has changed the page in between, theirs
+    stays, `as_conflict()` goes beside it as `<name>.conflict.md`, and `logs/errors.md` gets a line. Not `durable`:
+    without fsync, for many pages at once (`store.files.sync_files` when all are written). Raises NotWritten, LockLost
+    and OSError; the page is then as it was.
+    """
+    if data and seen is not None and hashlib.sha256(data).hexdigest() == seen.sha256 and fingerprint(path) == seen:
+        return path  # nothing new
+    old: bytes | None = None
+    try:
+        with replacing(path, durable=durable) as temporary:
+            _write(temporary, data, durable)
+            if not same(temporary.read_bytes()):
+                raise NotWritten(_unreadable(home, path))
+            if lock is not None:
+                lock.assert_held()
+            old = _unchanged(path, seen)
+            inode = temporary.stat().st_ino
+    except _Changed:
+        return _beside(home, path, as_conflict())
+    if path.stat().st_ino == inode and path.read_bytes() != data:  # a file of another is theirs
+        if old is None:
+            path.unlink()
+        else:
+            write_bytes(path, old)
+        raise NotWritten(_unreadable(home, path))
+    return path
+
+
+class _Changed(Exception):
+    """Somebody else has written the page."""
+
+
+def _unchanged(path: Path, seen: Fingerprint | None) -> bytes | None:
+    """The page's bytes if it is still what was seen. Raises _Changed."""
+    try:
+        data, now = read_page(path)
+    except FileNotFoundError:
+        if seen is not None:
+            raise _Changed from None
+        return None
+    if now != seen:
+        raise _Changed
+    return data
+
+
+def _write(temporary: Path, data: bytes, durable: bool) -> None:
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        if durable:
+            # Here, so that nothing slow lies between the look at the old page and the rename.
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def _unreadable(home: Path, path: Path) -> str:
+    shown = path.relative_to(home) if path.is_relative_to(home) else path
+    return f"{shown} could not be read back as it was written; the page before it is in its place. Try again."
+
+
+def _beside(home: Path, path: Path, data: bytes) -> Path:
+    """Put a page beside the one that somebody else has changed, under the next free name."""
+    number = 1
+    while True:
+        copy = path.with_name(f"{path.stem}{CONFLICT}{'' if number == 1 else f'-{number}'}.md")
+        if not copy.exists():
+            break
+        number += 1
+    write_bytes(copy, data)
+    append_error(
+        home,
+        "conflict",
+        path,
+        f"somebody else changed it while it was written; what was to be written is in {copy.name}",
+    )
+    return copy
+
+
+def remove_own_leftovers(folder: Path, name: str) -> None:
+    """Delete temporary files that killed writers of a page left; only for the holder of its lock."""
+    for path in folder.glob(f"{TEMPORARY_PREFIX}????????-{name}*"):
+        path.unlink(missing_ok=True)
