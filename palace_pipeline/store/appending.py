@@ -30,10 +30,10 @@ def append_lines(path: Path, lines: Sequence[str], *, head: str = "") -> None:
             _add(descriptor, lines, head)
 
 
-def append_chosen(path: Path, choose: Callable[[str], Sequence[str]], *, head: str = "") -> Sequence[str]:
-    """`append_lines` of what `choose` makes of the file's text, which nobody can change in between; returns the lines."""
+def append_chosen(path: Path, choose: Callable[[bytes], Sequence[str]], *, head: str = "") -> Sequence[str]:
+    """`append_lines` of what `choose` makes of the file's content, which nobody can change in between; returns the lines."""
     with _own_turn(path) as descriptor:
-        lines = choose(_read(descriptor, 0).decode("utf-8", "replace"))
+        lines = choose(_read(descriptor, 0))
         if lines:
             _add(descriptor, lines, head)
     return lines

@@ -8,14 +8,13 @@ rows taken out.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from palace_pipeline.model import Conversation, page_hash
 from palace_pipeline.store.appending import append_chosen, keep_lines
-from palace_pipeline.transcripts.page_path import parse_name
 from palace_pipeline.workspace import names
 from palace_pipeline.workspace.session import SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
 
@@ -23,6 +22,8 @@ INDEX = Path("index.md")
 HEAD = "# Index\n\n| date | title | tags | summary | path |\n|---|---|---|---|---|\n"
 _ROW = re.compile(r"\| (\d{4}-\d\d-\d\d) \| (.*) \| (.*) \| (.*) \| \[page\]\(([^()]+)\) \|")
 _CELL = re.compile(r"(?<!\\)((?:\\\\)*) \| ")
+_HASH = re.compile(r"-([0-9a-f]{8})\.md\Z")
+_LINK, _END = "| [page](", ") |"
 _TITLE_LENGTH = 120
 _FEW = 16
 """So many rows are looked for from the end of the file; for more the whole file is taken apart once."""
@@ -58,9 +59,9 @@ def key_of(path: str) -> str:
     session = names.id_of(path)
     if session is not None:
         return session
-    parts = PurePosixPath(path).parts
-    name = parse_name(parts[-1]) if len(parts) == 4 else None
-    return conversation_key(parts[1], name[1]) if name is not None else path
+    parts = path.split("/")
+    hashed = _HASH.search(path) if len(parts) == 4 else None
+    return conversation_key(parts[1], hashed[1]) if hashed is not None else path
 
 
 def conversation_key(provider: str, hash8: str) -> str:
@@ -104,8 +105,8 @@ def add_rows(home: Path, rows: Iterable[Row]) -> int:
     if not wanted:
         return 0
 
-    def new(text: str) -> list[str]:
-        known = _last_lines(text, wanted)
+    def new(data: bytes) -> list[str]:
+        known = _last_lines(data, wanted)
         return [line for key, line in wanted.items() if known.get(key) != line]
 
     return len(append_chosen(home / INDEX, new, head=HEAD))
@@ -113,7 +114,7 @@ def add_rows(home: Path, rows: Iterable[Row]) -> int:
 
 def find(home: Path, wanted: str) -> Row | None:
     """The last row of an id: of a session, or `provider:hash8` of a conversation."""
-    line = _last_lines(_text(home), [wanted]).get(wanted)
+    line = _last_lines(_data(home), [wanted]).get(wanted)
     return parse_row(line) if line else None
 
 
@@ -124,62 +125,61 @@ def find_conversation(home: Path, provider: str, conversation_id: str) -> Row | 
 
 def rows(home: Path) -> list[Row]:
     """The last row of every id, in the order of the file."""
-    found = _by_key(_text(home))
+    found = _by_key(_data(home))
     return [row for line in found.values() if (row := parse_row(line)) is not None]
 
 
 def forget(home: Path, keys: Collection[str]) -> int:
     """Take all rows of these ids out (purged, withheld or gone); returns how many there were."""
-    if not keys or not (home / INDEX).exists() or not _last_lines(_text(home), keys):
+    if not keys or not (home / INDEX).exists() or not _last_lines(_data(home), keys):
         return 0
     gone = frozenset(keys)
     return keep_lines(home / INDEX, lambda line: (row := parse_row(line)) is None or row.key not in gone)
 
 
-def _text(home: Path) -> str:
+def _data(home: Path) -> bytes:
     try:
-        return (home / INDEX).read_bytes().decode("utf-8", "replace")
+        return (home / INDEX).read_bytes()
     except FileNotFoundError:
-        return ""
+        return b""
 
 
-def _last_lines(text: str, keys: Collection[str]) -> dict[str, str]:
+def _last_lines(data: bytes, keys: Collection[str]) -> dict[str, str]:
     """Id -> its last line, of those that have one."""
     if len(keys) > _FEW:
-        found = _by_key(text)
+        found = _by_key(data)
         return {key: found[key] for key in keys if key in found}
-    return {key: line for key in keys if (line := _last_line(text, key)) is not None}
+    return {key: line for key in keys if (line := _last_line(data, key)) is not None}
 
 
-def _last_line(text: str, key: str) -> str | None:
+def _last_line(data: bytes, key: str) -> str | None:
+    """Searched for as bytes: turning a file of a hundred thousand rows into text costs more than the search."""
     if names.is_id(key):
         needle = f"]({names.folder_of(key)}/{names.prefix_of(key)}"
     elif ":" in key:
-        needle = f"-{key.rpartition(':')[2]}.md) |"
+        needle = f"-{key.rpartition(':')[2]}.md{_END}"
     else:
         needle = f"]({key})"
-    at = len(text)
-    while (at := text.rfind(needle, 0, at)) >= 0:
-        start = text.rfind("\n", 0, at) + 1
-        end = text.find("\n", at)
-        line = text[start : end if end >= 0 else len(text)]
+    at, sought = len(data), needle.encode("utf-8", "replace")
+    while (at := data.rfind(sought, 0, at)) >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        end = data.find(b"\n", at)
+        line = data[start : end if end >= 0 else len(data)].decode("utf-8", "replace")
         if _key_of_line(line) == key:
             return line
         at = start
     return None
 
 
-def _by_key(text: str) -> dict[str, str]:
-    return {key: line for line in _lines(text) if (key := _key_of_line(line)) is not None}
-
-
-def _lines(text: str) -> Iterator[str]:
-    return (line for line in text.split("\n") if line.startswith("| "))
+def _by_key(data: bytes) -> dict[str, str]:
+    lines = data.decode("utf-8", "replace").split("\n")
+    return {key: line for line in lines if (key := _key_of_line(line)) is not None}
 
 
 def _key_of_line(line: str) -> str | None:
-    match = _ROW.fullmatch(line)
-    return key_of(match[5]) if match else None
+    if not (line.startswith("| ") and line.endswith(_END) and (at := line.rfind(_LINK)) > 0):
+        return None
+    return key_of(line[at + len(_LINK) : -len(_END)])
 
 
 def _cell(text: str, length: int) -> str:

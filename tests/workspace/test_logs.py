@@ -50,8 +50,8 @@ def test_a_line_break_inside_a_line_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_added_may_depend_on_what_is_there(tmp_path: Path) -> None:
     append_lines(tmp_path / "a.md", ["one"])
-    append_chosen(tmp_path / "a.md", lambda text: [] if "one" in text else ["one"])
-    append_chosen(tmp_path / "a.md", lambda text: [] if "two" in text else ["two"])
+    append_chosen(tmp_path / "a.md", lambda text: [] if b"one" in text else ["one"])
+    append_chosen(tmp_path / "a.md", lambda text: [] if b"two" in text else ["two"])
     assert (tmp_path / "a.md").read_text() == "one\ntwo\n"
 
 
