@@ -50,6 +50,9 @@ DEFAULT_TOML = """\
 # match = "acme"
 # name = "customers"
 
+# [workspace]
+# language = "en"                        # headings of new sessions: "zh" (用户输入, 我的判断, …) or "en"
+
 # [alerts]                               # when a run that `palace ui` watches over fails
 # command = ["notify-send", "Palace"]    # called without a shell, with the reason on its stdin as JSON
 # webhook = "http://127.0.0.1:8080/palace"   # the same is posted there
@@ -178,6 +181,12 @@ def _address(value: str) -> str:
     return value
 
 
+class WorkspaceSettings(_Strict):
+    """`language`: that of the five headings of new sessions; pages in the other one are read and go on in theirs."""
+
+    language: Literal["zh", "en"] = "zh"
+
+
 class AlertSettings(_Strict):
     """Who is told when a run fails: a command (no shell; the reason on its stdin as JSON), or an address to post it to."""
 
@@ -198,6 +207,7 @@ class Settings(_Strict):
     wings: tuple[Wing, ...] = ()
     embedding: EmbeddingSettings = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
+    workspace: WorkspaceSettings = WorkspaceSettings()
     color: Literal["auto", "never"] = "auto"
 
     @property
@@ -338,4 +348,5 @@ _TABLES: dict[str, type[BaseModel]] = {
     "wings": Wing,
     "embedding": EmbeddingSettings,
     "alerts": AlertSettings,
+    "workspace": WorkspaceSettings,
 }

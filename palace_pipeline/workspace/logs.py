@@ -1,29 +1,44 @@
-"""`logs/errors.md`: what needs a person's eye, a line each, in the order in which it happened. Never words of a chat."""
+"""The logs of a workspace: `logs/errors.md`, what needs a person's eye (never words of a chat), and `logs/tool-calls.md`.
+
+A line each, in the order in which it happened.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
 
-from palace_pipeline.store.appending import append_lines
+from palace_pipeline.store.appending import append_chosen, append_lines
 
 ERRORS = Path("logs/errors.md")
 _HEAD = "# Errors\n\nWritten by Palace: one line each time something needs a look. Delete lines as you like.\n\n"
+TOOL_CALLS = Path("logs/tool-calls.md")
+_TOOLS_HEAD = "# Tool calls\n\nA line for each call that an agent noted in a session; the whole of it stands there.\n\n"
 _LONGEST = 400
 
 
-def append_error(home: Path, kind: str, where: Path | str, what: str, *, at: datetime | None = None) -> None:
+def append_error(
+    home: Path, kind: str, where: Path | str, what: str, *, at: datetime | None = None, once: bool = False
+) -> None:
     """Add a line to `logs/errors.md` of a home: when, what kind (`conflict`, `damaged`, …), which file, what happened.
 
     `where`: a path, shown relative to the home. `what`: a sentence for people, which must not quote a chat. `at`: an
-    instant with its offset (default: now, in UTC). Durable when it returns; raises OSError.
+    instant with its offset (default: now, in UTC). `once`: not if the same is said there already. Durable when it
+    returns; raises OSError.
     """
     path = Path(where)
     shown = path.relative_to(home) if path.is_relative_to(home) else path
     time = (at or datetime.now(UTC)).isoformat(timespec="seconds").replace("+00:00", "Z")
-    append_lines(
-        home / ERRORS, [f"- {time} · {_one_line(kind)} · `{_one_line(str(shown))}` · {_one_line(what)}"], head=_HEAD
-    )
+    said = f" · {_one_line(kind)} · `{_one_line(str(shown))}` · {_one_line(what)}"
+    known = f"{said}\n".encode("utf-8", "replace")
+    append_chosen(home / ERRORS, lambda data: [] if once and known in data else [f"- {time}{said}"], head=_HEAD)
+
+
+def log_tool_call(home: Path, session: str, tool: str, text: str, *, at: datetime) -> None:
+    """Add a line to `logs/tool-calls.md`: when, in which session, which tool, how the call begins. The caller has
+    redacted it. Durable when it returns; raises OSError."""
+    words = " · ".join(part for part in (session, _one_line(tool), _one_line(text)) if part)
+    append_lines(home / TOOL_CALLS, [f"- {at.isoformat(timespec='seconds')} · {words}"], head=_TOOLS_HEAD)
 
 
 def _one_line(text: str) -> str:

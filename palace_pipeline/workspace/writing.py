@@ -22,6 +22,10 @@ class NotWritten(Told):
     """A page could not be read back as it was written; the old one is in its place."""
 
 
+class PageChanged(Told):
+    """Somebody else has written the page since it was read; nothing was changed."""
+
+
 @dataclass(slots=True, frozen=True)
 class Fingerprint:
     """What a page was when it was read."""
@@ -53,16 +57,16 @@ def put_page(
     *,
     seen: Fingerprint | None,
     same: Callable[[bytes], bool],
-    as_conflict: Callable[[], bytes],
+    as_conflict: Callable[[], bytes] | None = None,
     lock: Lock | None = None,
     durable: bool = True,
 ) -> Path:
     """Make `data` the page at `path`, unless it is no longer what was `seen` (None: not there); returns what was written.
 
     `same`: whether bytes that were read back are the page. If somebody else has changed the page in between, theirs
-    stays, `as_conflict()` goes beside it as `<name>.conflict.md`, and `logs/errors.md` gets a line. Not `durable`:
-    without fsync, for many pages at once (`store.files.sync_files` when all are written). Raises NotWritten, LockLost
-    and OSError; the page is then as it was.
+    stays, `as_conflict()` goes beside it as `<name>.conflict.md`, and `logs/errors.md` gets a line; without it
+    PageChanged is raised, for those who can do the same again. Not `durable`: without fsync, for many pages at once
+    (`store.files.sync_files` when all are written). Raises NotWritten, LockLost and OSError; the page is then as it was.
     """
     if data and seen is not None and hashlib.sha256(data).hexdigest() == seen.sha256 and fingerprint(path) == seen:
         return path  # nothing new
@@ -76,7 +80,9 @@ def put_page(
                 lock.assert_held()
             old = _unchanged(path, seen)
             inode = temporary.stat().st_ino
-    except _Changed:
+    except PageChanged:
+        if as_conflict is None:
+            raise
         return _beside(home, path, as_conflict())
     if path.stat().st_ino == inode and path.read_bytes() != data:  # a file of another is theirs
         if old is None:
@@ -87,21 +93,20 @@ def put_page(
     return path
 
 
-class _Changed(Exception):
-    """Somebody else has written the page."""
-
-
 def _unchanged(path: Path, seen: Fingerprint | None) -> bytes | None:
-    """The page's bytes if it is still what was seen. Raises _Changed."""
+    """The page's bytes if it is still what was seen. Raises PageChanged."""
     try:
         data, now = read_page(path)
     except FileNotFoundError:
         if seen is not None:
-            raise _Changed from None
+            raise PageChanged(_CHANGED.format(path.name)) from None
         return None
     if now != seen:
-        raise _Changed
+        raise PageChanged(_CHANGED.format(path.name))
     return data
+
+
+_CHANGED = "{} was changed by somebody else while it was written. Theirs stays; read it again and repeat what you did."
 
 
 def _write(temporary: Path, data: bytes, durable: bool) -> None:

@@ -1,0 +1,345 @@
+"""The workspace for agents and scripts: `Workspace("~/palace").new("Fix the oven")`.
+
+Each call is whole by itself: it takes the page's lock, reads the page as it is now, does one thing and puts the page in
+its place, so any number of processes may write at once. What is said is redacted first; if that cannot be done, nothing
+is written.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from palace_pipeline.settings import Settings, load_settings
+from palace_pipeline.store.files import Told, make_folder
+from palace_pipeline.workspace import index, names
+from palace_pipeline.workspace.front import as_tag
+from palace_pipeline.workspace.locks import Lock, locked
+from palace_pipeline.workspace.logs import append_error, log_tool_call
+from palace_pipeline.workspace.reading import SessionError, parse
+from palace_pipeline.workspace.sections import SECTIONS, Section, named
+from palace_pipeline.workspace.session import (
+    MOST_TAGS,
+    SUMMARY_LENGTH,
+    Session,
+    as_entry,
+    one_line,
+    render,
+    summary_of,
+)
+from palace_pipeline.workspace.writing import (
+    Fingerprint,
+    PageChanged,
+    put_page,
+    read_page,
+    remove_own_leftovers,
+)
+
+if TYPE_CHECKING:
+    from palace_pipeline.redaction.funnel import Funnel
+
+_TRIES = 4
+
+
+class NoSession(Told):
+    """There is no session of this id."""
+
+
+class NotSaid(Told):
+    """What was to be written is no session, section or tag; the text says what to write instead."""
+
+
+@dataclass(slots=True, frozen=True)
+class Page:
+    """A session where it lies, and what its file was when it was read."""
+
+    path: Path
+    session: Session
+    seen: Fingerprint | None
+
+    @property
+    def id(self) -> str:
+        return self.session.id
+
+
+class Workspace:
+    """The workspace of a palace home (default: `PALACE_HOME`, else `~/palace`). Making the object touches nothing.
+
+    Errors: `store.files.Told` with words for people (no such session, page busy, page changed), OSError, and
+    `settings.SettingsError`. Times are those of `settings.zone`, with their offset.
+    """
+
+    def __init__(self, home: Path | str | None = None, settings: Settings | None = None) -> None:
+        self.settings = settings or load_settings(Path(home) if home is not None else None)
+        self.home = self.settings.home
+
+    # --- sessions
+
+    def new(
+        self,
+        title: str,
+        *,
+        input: str = "",
+        role: str = "assistant",
+        parent: str | None = None,
+        tags: Sequence[str] = (),
+        model: str | None = None,
+        summary: str = "",
+        ts: datetime | None = None,
+    ) -> Page:
+        """Begin a session; `input` is its first entry. `ts`: with an offset (default: now)."""
+        begin = (ts or self.now()).replace(microsecond=0)
+        if begin.tzinfo is None:
+            raise NotSaid("a session's time needs its offset, as in 2026-11-30T09:15:00+08:00")
+        if parent is not None:
+            self._exists(parent)
+        session = Session(
+            names.session_id(begin, secrets.token_hex(8)), begin, language=self.settings.workspace.language
+        )
+        with self._locked(session.id) as lock:
+            said = self._masked(
+                session,
+                {"title": title, "input": input, "role": role, "model": model or "", "summary": summary}
+                | {f"tag {number}": tag for number, tag in enumerate(_few(tags))},
+            )[0]
+            session = replace(
+                session,
+                title=one_line(said["title"], 200),
+                role=one_line(said["role"], 80) or "assistant",
+                parent=parent,
+                tags=_clean_tags(text for name, text in said.items() if name.startswith("tag ")),
+                model=one_line(said["model"], 80) or None,
+                summary=one_line(said["summary"], SUMMARY_LENGTH),
+            )
+            if said["input"].strip():
+                session.sections["input"].append(as_entry(said["input"], begin))
+                session.turns = 1
+            path = self.home / names.path_of(session.id, session.title)
+            page = self._put(Page(path, session, None), lock)
+        index.add_rows(self.home, [self._row(page)])
+        return page
+
+    def append(
+        self,
+        session: str,
+        section: str,
+        text: str = "",
+        *,
+        who: str | None = None,
+        at: datetime | None = None,
+        tags: Sequence[str] = (),
+        model: str | None = None,
+        summary: str | None = None,
+        tokens_in: int = 0,
+        tokens_out: int = 0,
+        close: bool = False,
+    ) -> Page:
+        """Add an entry to a section (`input`, `judgement`, `tools`, `conclusion`, `todo`, or a heading's name).
+
+        `who`: the speaker, or the tool's name. `at`: with an offset (default: now). Tags come to those that are there,
+        `tokens_*` are added up; a closed session is open again unless `close`.
+        """
+        where = section_named(section)
+        time = at or self.now().replace(microsecond=0)
+        with self._locked(session) as lock:
+            for attempt in range(_TRIES):
+                old = self.load(session)
+                fields = {"text": text, "who": who or "", "model": model or "", "summary": summary or ""}
+                fields |= {f"tag {number}": tag for number, tag in enumerate(_few([*old.session.tags, *tags]))}
+                said, kept = self._masked(old.session, fields)
+                grown = replace(
+                    kept,
+                    tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
+                    model=one_line(said["model"], 80) or kept.model,
+                    summary=one_line(said["summary"], SUMMARY_LENGTH) or kept.summary,
+                    tokens_in=_sum(kept.tokens_in, tokens_in),
+                    tokens_out=_sum(kept.tokens_out, tokens_out),
+                    status="conflict" if kept.status == "conflict" else "closed" if close else "open",
+                    sections={name: list(entries) for name, entries in kept.sections.items()},
+                )
+                if said["text"].strip():
+                    grown.sections[where].append(as_entry(said["text"], time, said["who"]))
+                    grown.turns += where == "input"
+                grown.summary = summary_of(grown)
+                try:
+                    page = self._put(Page(old.path, grown, old.seen), lock, last=attempt == _TRIES - 1)
+                    break
+                except PageChanged:
+                    continue  # by a person, or a program without a lock: once more, with what stands there now
+            else:
+                raise AssertionError("the last try raises or writes")
+        if where == "tools" and said["text"].strip():
+            log_tool_call(self.home, session, said["who"], said["text"], at=time)
+        before, now = self._row(old), self._row(page)
+        if page.path == old.path and (before != now or lock.after_kill):
+            index.add_rows(self.home, [now])
+        return page
+
+    def close(self, session: str, conclusion: str = "", *, summary: str | None = None) -> Page:
+        """Close a session, with its conclusion if there is one to add."""
+        return self.append(session, "conclusion", conclusion, summary=summary, close=True)
+
+    def save(self, page: Page) -> Page:
+        """Write a session that was changed as a whole, redacted. If the page is not any more what was read, it stays, and
+        the session goes beside it as `.conflict.md`: look at the path that comes back."""
+        session = page.session
+        fields = {"title": session.title, "summary": session.summary, "intro": session.intro}
+        fields |= {f"entry {number}": entry.text for number, (_, entry) in enumerate(session.entries())}
+        with self._locked(session.id) as lock:
+            said = self._masked(Session(session.id, session.ts), fields)[0]
+            numbers = iter(range(len(fields)))
+            clean = replace(
+                session,
+                title=said["title"],
+                summary=one_line(said["summary"], SUMMARY_LENGTH),
+                intro=said["intro"],
+                sections={
+                    name: [
+                        as_entry(said[f"entry {next(numbers)}"], entry.at, entry.who)
+                        for entry in session.sections[name]
+                    ]
+                    for name in SECTIONS
+                },
+            )
+            written = self._put(replace(page, session=clean), lock)
+        if written.path == page.path:
+            index.add_rows(self.home, [self._row(written)])
+        return written
+
+    def load(self, session: str) -> Page:
+        """A session as it stands in its file. What its reader had to guess is noted in `logs/errors.md`, once."""
+        path = self.path_of(session)
+        data, seen = read_page(path)
+        read = parse(data.decode("utf-8", "replace"), path, self.settings.workspace.language)
+        if b"\xef\xbf\xbd" not in data and "\ufffd" in data.decode("utf-8", "replace"):
+            read.problems = (*read.problems, "bytes that are no UTF-8")
+        for problem in read.problems:
+            append_error(self.home, "damaged", path, problem, once=True)
+        return Page(path, read, seen)
+
+    def path_of(self, session: str) -> Path:
+        """Where a session lies, by its id. Raises NoSession."""
+        try:
+            folder, prefix = self.home / names.folder_of(session), names.prefix_of(session)
+        except ValueError as error:
+            raise NotSaid(f"{session!r} is {error}") from None
+        found = _with_prefix(folder, prefix, session)
+        if not found:
+            raise NoSession(f"there is no session {session} in {self.home / names.SESSIONS}")
+        return found[0]
+
+    def sessions(self) -> Iterable[Path]:
+        """Paths of all sessions, youngest first."""
+        for folder in _entries(self.home / names.SESSIONS):
+            for path in _entries(folder):
+                if names.id_of(path) is not None:
+                    yield path
+
+    def now(self) -> datetime:
+        """The time in the zone in which people read dates."""
+        return datetime.now(self.settings.zone)
+
+    # --- inside
+
+    @cached_property
+    def _key(self) -> bytes:
+        from palace_pipeline.store.home import Home
+
+        make_folder(self.home)
+        return Home(self.settings).key()
+
+    @cached_property
+    def funnel(self) -> Funnel:
+        """The redaction of this home, with what was purged from it."""
+        from palace_pipeline.redaction.funnel import Funnel
+        from palace_pipeline.store.home import Home
+
+        home = Home(self.settings)
+        key = self._key
+        if not home.exists:
+            return Funnel(self.settings.redaction, key)
+        with home.ledger() as ledger:
+            return Funnel(self.settings.redaction, key, forgotten=ledger.forgotten())
+
+    def _masked(self, session: Session, texts: dict[str, str]) -> tuple[dict[str, str], Session]:
+        from palace_pipeline.workspace.masking import masked
+
+        folder = self.home / names.folder_of(session.id)
+        return masked(self.funnel, self._key, texts, session, folder / f".{names.prefix_of(session.id)}.claims")
+
+    def _locked(self, session: str) -> AbstractContextManager[Lock]:
+        return locked(self.home / names.folder_of(session), names.prefix_of(session))
+
+    def _exists(self, session: str) -> None:
+        self.path_of(session)
+
+    def _row(self, page: Page) -> index.Row:
+        return index.session_row(page.session, page.path.relative_to(self.home).as_posix())
+
+    def _put(self, page: Page, lock: Lock, *, last: bool = True) -> Page:
+        if lock.after_kill:
+            remove_own_leftovers(page.path.parent, names.prefix_of(page.id))
+        data = render(page.session).encode("utf-8", "replace")
+
+        def same(read: bytes) -> bool:
+            try:
+                again = parse(read.decode("utf-8"), page.path)
+            except (SessionError, UnicodeDecodeError):
+                return False
+            return read == data and again.id == page.id and again.sections == page.session.sections
+
+        def as_conflict() -> bytes:
+            return render(replace(page.session, status="conflict")).encode("utf-8", "replace")
+
+        path = put_page(
+            self.home, page.path, data, seen=page.seen, same=same, lock=lock, as_conflict=as_conflict if last else None
+        )
+        return Page(path, page.session, None)
+
+
+def section_named(text: str) -> Section:
+    """The section that a word means: its key, or any name a heading of it may have. Raises NotSaid."""
+    if text in SECTIONS:
+        return text
+    found = named(text)
+    if found is None or found[1]:
+        raise NotSaid(f"{text!r} is no section; there are: {', '.join(SECTIONS)}")
+    return found[0]
+
+
+def _few(tags: Sequence[str]) -> list[str]:
+    unique = list(dict.fromkeys(tag for text in tags if (tag := as_tag(text))))
+    if len(unique) > MOST_TAGS:
+        raise NotSaid(f"a session has at most {MOST_TAGS} tags; these are {len(unique)}")
+    return unique
+
+
+def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for text in tags if (tag := as_tag(text))))[:MOST_TAGS]
+
+
+def _sum(known: int | None, more: int) -> int | None:
+    return (known or 0) + more if more else known
+
+
+def _with_prefix(folder: Path, prefix: str, session: str) -> list[Path]:
+    try:
+        with os.scandir(folder) as found:
+            listed = [entry.path for entry in found if entry.name.startswith(prefix)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [Path(path) for path in sorted(listed) if names.id_of(path) == session]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir(), reverse=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
