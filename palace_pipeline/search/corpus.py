@@ -202,7 +202,7 @@ def _joined(months: dict[str, _Month], unread: tuple[str, ...]) -> Corpus:
         months[name] = replace(month, vectors=vectors[at:end])
         chunks, at = chunks + month.chunks.height, end
     return Corpus(
-        pl.concat([month.chunks for month in months.values()]),
+        pl.concat([month.chunks for month in months.values()], rechunk=True),
         vectors,
         np.concatenate(rows),
         np.concatenate([month.model for month in months.values()]),
@@ -224,9 +224,9 @@ def counted(messages: pl.DataFrame) -> pl.DataFrame:
 
 def between(messages: pl.DataFrame, first: int, last: int) -> pl.DataFrame:
     """The messages of a conversation (sorted by `seq`) from one to another, both included."""
-    seq = messages["seq"]
-    start = int(seq.search_sorted(first, "left"))
-    return messages.slice(start, int(seq.search_sorted(last, "right")) - start)
+    seq = messages["seq"].to_numpy()  # numpy: a search in a Series is a query of its own, a hundred times slower
+    start = int(seq.searchsorted(first, "left"))
+    return messages.slice(start, int(seq.searchsorted(last, "right")) - start)
 
 
 def heads_of(rows: RowReader, keys: Sequence[tuple[date, Key]]) -> dict[Key, tuple[str, bool]]:

@@ -27,7 +27,7 @@ from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
 from palace_pipeline.search.rows import RowReader
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.lake import Key, Lake
-from palace_pipeline.store.lexical import Filters, LexicalReader, StaleIndexError, open_reader
+from palace_pipeline.store.lexical import Filters, LexicalReader, StaleIndexError, commit_of, open_reader
 from palace_pipeline.transcripts.terms import QueryTerms, plain_form, query_terms
 
 DEFAULT_KINDS = ("exchange", "people", "document")
@@ -187,6 +187,7 @@ class Searcher:
         self._corpus = CorpusReader(self.lake)
         self._model: Embedder | None = None
         self._prepared: _Prepared | None = None
+        self._lexical: tuple[object, LexicalReader] | None = None
         self._allowed: tuple[Corpus, Filters, NDArray[np.bool_]] | None = None
 
     def search(self, query: str, *, limit: int = 10, recent: date | None = None, **only: Unpack[Only]) -> SearchResult:
@@ -256,11 +257,16 @@ class Searcher:
         return model, model.embed_passages([query])[0] if as_passage else model.embed_query(query)
 
     def _reader(self) -> tuple[LexicalReader | None, str | None]:
-        try:
-            reader = open_reader(self.home / "lexical")
-        except StaleIndexError as error:
-            return None, f"not by words: {error}"
-        return reader, None if reader else "not by words: there is no lexical index"
+        commit = commit_of(self.home / "lexical")
+        if self._lexical is None or not commit or self._lexical[0] != commit:
+            try:
+                reader = open_reader(self.home / "lexical")
+            except StaleIndexError as error:
+                return None, f"not by words: {error}"
+            if reader is None:
+                return None, "not by words: there is no lexical index"
+            self._lexical = (commit, reader)
+        return self._lexical[1], None
 
     def _likeness(
         self, corpus: Corpus, asked: Future[tuple[Embedder, Floats] | None]

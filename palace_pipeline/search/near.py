@@ -65,10 +65,11 @@ def shares_of_words(
         return shares
     limited = filters.since is not None or filters.until is not None
     hits = reader.search(query, CANDIDATES_OF_DAYS if limited else CANDIDATES, filters)
-    for drawer_id, score in hits:
-        # An index a step ahead of the lake, or behind it, knows chunks that are not there.
-        if (place := corpus.place_of.get(drawer_id)) is not None and allowed[place]:
-            shares[place] = score / weights.total
+    # An index a step ahead of the lake, or behind it, knows chunks that are not there.
+    known = [(place, score) for drawer_id, score in hits if (place := corpus.place_of.get(drawer_id)) is not None]
+    if known:
+        places, scores = np.array([place for place, _ in known]), np.array([score for _, score in known])
+        shares[places] = np.where(allowed[places], scores / weights.total, 0.0)
     return shares
 
 

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from palace_pipeline.transcripts.terms import QueryTerms, index_terms, paired_characters
@@ -34,14 +35,14 @@ _TYPICAL_LIKENESS = 0.35
 _FOUND, _NONE = 0.8, -0.4
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(frozen=True)
 class Weights:
     """The question's terms and characters, each with its weight times its rarity in the archive (idf)."""
 
     terms: Mapping[str, float]
     characters: Mapping[str, float]
 
-    @property
+    @cached_property
     def total(self) -> float:
         return sum(self.terms.values()) + sum(self.characters.values())
 

@@ -61,7 +61,7 @@ class Lake:
 
     def path(self, table: str, month: str, bits: str = "") -> Path:
         """The file of a month, or of its part for conversations whose place begins with `bits`."""
-        return self.folder / table / (f"{month}.{bits}.parquet" if bits else f"{month}.parquet")
+        return self.folder.joinpath(table, f"{month}.{bits}.parquet" if bits else f"{month}.parquet")
 
     def months(self, table: str) -> list[str]:
         """Months that have a file, in order."""

@@ -244,6 +244,15 @@ def open_reader(path: Path) -> LexicalReader | None:
     return LexicalReader(_open(path.absolute()))
 
 
+def commit_of(path: Path) -> tuple[tuple[int, int, int], ...]:
+    """What is different after each commit to the index of a directory, and after it was made anew; () if there is none."""
+    try:
+        states = [(path / name).stat() for name in (_RECIPE_FILE, "meta.json")]
+    except FileNotFoundError:
+        return ()
+    return tuple((state.st_mtime_ns, state.st_ino, state.st_size) for state in states)
+
+
 def _open(path: Path) -> tantivy.Index:
     import tantivy
 
