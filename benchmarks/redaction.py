@@ -28,9 +28,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 from redaction_corpus import Row, Source, caught, lookalikes, rows
 
 from palace_pipeline.redaction import names, pii, telling, views
-from palace_pipeline.redaction.engine import RuleEngine, Work, WorkLimit
+from palace_pipeline.redaction.engine import RuleEngine
 from palace_pipeline.redaction.foreign import foreign_names
 from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.redaction.work import Work, WorkLimit
 from palace_pipeline.settings import RedactionSettings
 
 Spans = list[tuple[int, int]]

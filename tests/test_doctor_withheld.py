@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from palace_pipeline.doctor import Finding, examine
-from palace_pipeline.redaction.engine import RuleEngine, WorkLimit
+from palace_pipeline.redaction.engine import RuleEngine
 from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import load_settings
 from palace_pipeline.stages.withheld import advice, in_words
 from palace_pipeline.store.home import Home

@@ -9,48 +9,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from palace_pipeline.redaction import containers, names, pii, telling
 from palace_pipeline.redaction.foreign import foreign_names, foreign_words
+from palace_pipeline.redaction.hits import Hit, Span
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.redaction.looking import AT, BEGIN, URL, Looking, Seen, batches
 from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
-from palace_pipeline.redaction.people import Named, Names
+from palace_pipeline.redaction.people import Names
+from palace_pipeline.redaction.readings import Closed, Reading
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
 from palace_pipeline.redaction.rules import ALNUM, body_of, in_context, load_rules, match, starts_here
 from palace_pipeline.redaction.scanning import Program, Runs
 from palace_pipeline.redaction.second import Kingfisher
-from palace_pipeline.redaction.tokens import GUESSED, Said, unknown_token
-from palace_pipeline.redaction.verdicts import looks_random, secret_enough, word_share
+from palace_pipeline.redaction.tokens import DIGEST_SIZES, NUMBER, Said, Token, said_number, unknown_token
+from palace_pipeline.redaction.verdicts import secret_enough
 from palace_pipeline.redaction.view import View
-from palace_pipeline.redaction.views import MAX_DECODED, decoded_base64, flat, views_of
+from palace_pipeline.redaction.views import MAX_DECODED, decoded_base64, decoded_hex, flat, views_of
 from palace_pipeline.redaction.words import WORDS
+from palace_pipeline.redaction.work import Work
 from palace_pipeline.settings import RedactionSettings
 
-WORK_BASE = 4_000_000
-WORK_PER_CHARACTER = 60
 MAX_DEPTH = 2
-MAX_BLOB = 4096
 MAX_RUN = MAX_DECODED * 4 // 3 - 4
 """Characters of an encoded run that are decoded at least; the rest of a longer one is masked."""
-
-
-class WorkLimit(Exception):
-    """The counted work of a scan went over its budget; the message never quotes the text."""
-
-
-@dataclass(slots=True, frozen=True)
-class Span:
-    """A place to mask: code points [start, end) of a field."""
-
-    start: int
-    end: int
-    kind: str
-    rule: str
-    layer: str
-    confidence: float
 
 
 class Engine(Protocol):
@@ -69,37 +52,6 @@ class Engine(Protocol):
     def scan(self, fields: Sequence[str]) -> list[list[Span]]:
         """Spans for each field of one conversation, in any order, possibly overlapping. Raises WorkLimit."""
         ...
-
-
-@dataclass(slots=True, frozen=True)
-class Hit:
-    """A span with the plain value under it (which differs from the text in a decoded view)."""
-
-    start: int
-    end: int
-    kind: str
-    rule: str
-    layer: str
-    confidence: float
-    value: str
-    whole: bool = False
-    prefix: int = 0
-
-    @property
-    def span(self) -> Span:
-        return Span(self.start, self.end, self.kind, self.rule, self.layer, self.confidence)
-
-
-class Work:
-    """A budget of counted steps (about one character looked at)."""
-
-    def __init__(self, characters: int) -> None:
-        self.left = WORK_BASE + WORK_PER_CHARACTER * characters
-
-    def spend(self, steps: int) -> None:
-        self.left -= steps
-        if self.left < 0:
-            raise WorkLimit("work budget spent")
 
 
 # --- the engine -------------------------------------------------------------------------------------------------------
@@ -144,7 +96,7 @@ class RuleEngine:
     def scan(self, fields: Sequence[str]) -> list[list[Span]]:
         """Spans of all fields. What one field claims is looked for in all of them."""
         work = Work(sum(map(len, fields)))
-        scanned: list[tuple[list[_Reading], list[Hit]]] = []
+        scanned: list[tuple[list[Reading], list[Hit]]] = []
         for texts in batches(fields):
             flats = [flat(text) for text in texts]
             seen = self._looking.seen(flats)
@@ -171,19 +123,19 @@ class RuleEngine:
     def _wanted(self, hit: Hit) -> bool:
         return not (hit.value in self._allow or hit.kind in self._off or hit.rule in self._off)
 
-    def _scan_field(self, text: str, data: bytes, seen: Seen, work: Work) -> tuple[list[_Reading], list[Hit]]:
-        reading = _Reading(text, data, [])
+    def _scan_field(self, text: str, data: bytes, seen: Seen, work: Work) -> tuple[list[Reading], list[Hit]]:
+        reading = Reading(text, data, [])
         if len(text) < 4:  # nothing but a name or a pattern of the user's own is so short
             own = [reading.named(found) for found in self._names.find(text)]
             own += (hit for index, pattern in enumerate(self._private) for hit in _private(text, pattern, index))
             return [], own
         hits: list[Hit] = []
-        readings: list[_Reading] = []
+        readings: list[Reading] = []
         self._read(reading, seen, work, 0, readings, hits)
         return readings, hits
 
     def _read(
-        self, reading: _Reading, seen: Seen, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]
+        self, reading: Reading, seen: Seen, work: Work, depth: int, readings: list[Reading], hits: list[Hit]
     ) -> None:
         """Scan one reading of a field and all readings under it; hits are in places of the field itself."""
         readings.append(reading)
@@ -201,17 +153,17 @@ class RuleEngine:
         for start, end, inside in blobs:
             before = len(hits)
             view = View(inside, "decoded", [0], [start], [end - start], [len(inside)])
-            self._below(_Reading(inside, flat(inside), [*reading.chain, view]), work, depth, readings, hits)
+            self._below(Reading(inside, flat(inside), [*reading.chain, view]), work, depth, readings, hits)
             if len(hits) > before and reading.chain == []:
                 hits.append(Hit(start, end, hits[before].kind, "encoded", "view", 0.9, text[start:end], whole=True))
         if depth >= MAX_DEPTH:
             return
-        for view in views_of(text, data, seen.views):
+        for view in views_of(text, data, seen.views, Closed(text, data, own, seen.anchors)):
             chain = [*reading.chain, view]
-            below = _Reading(view.text, flat(view.text), chain, own=own, joints=view.kind == "joined")
+            below = Reading(view.text, flat(view.text), chain, own=own, joints=view.kind == "joined")
             self._below(below, work, depth, readings, hits)
 
-    def _below(self, reading: _Reading, work: Work, depth: int, readings: list[_Reading], hits: list[Hit]) -> None:
+    def _below(self, reading: Reading, work: Work, depth: int, readings: list[Reading], hits: list[Hit]) -> None:
         self._read(reading, self._looking.seen([reading.data])[0], work, depth + 1, readings, hits)
 
     # --- one text, as it stands
@@ -287,6 +239,22 @@ class RuleEngine:
         known = {hit.start: hit.end for hit in own}
         said: Said | None = None
         for start, end in _RUN.spans(data):
+            number = NUMBER.match(data, start, end)
+            if number is not None and data[end : end + 1] != b"=":
+                if number.lastindex:
+                    continue  # a UUID
+                self._located_at(text, data, start, own)
+                size = end - start
+                if size in DIGEST_SIZES:
+                    said = said or Said(text, data, seen.marks)
+                    token = said_number(data, start, end, said)
+                    if token is not None and known.get(token.start, 0) < token.end:
+                        own.append(_token(text, token))
+                if size >= 32 and _BASE64_TEXT.match(data, start) is not None:
+                    plain = decoded_hex(text[start:end])
+                    if plain is not None:
+                        yield self._encoded(start, end, plain, own, work)
+                continue
             edge = start + (start > 0 and data[start - 1] == _BACKSLASH and data[start] in b"nrt")
             while edge < end and data[edge] in b"+/-_":
                 edge += 1
@@ -296,140 +264,38 @@ class RuleEngine:
                 end += 2 if data[end + 1 : end + 2] == b"=" else 1
             size = end - start
             if digits:
-                for rule in self._located if self._located_any.match(data, edge) else ():
-                    found = rule.regex.match(data, edge)
-                    if found and in_context(rule, data, edge) and secret_enough(body_of(found[0])):
-                        prefix = found[0].rfind(b"_") + 1 or found[0].rfind(b"-") + 1
-                        value = text[edge : found.end()]
-                        own.append(Hit(edge, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
+                self._located_at(text, data, edge, own)
                 if 26 <= size <= 52 and data[start] in b"13KL5T9c" and (kind := pii.base58_check(text[start:end])):
                     own.append(Hit(start, end, kind, kind, "personal", 0.95, text[start:end]))
-            if end - edge >= 20 and (digits > 1 or b"_" in run or b"-" in run):
+            # letters alone are a token only with the sign of base64 behind them
+            if (digits or size > len(run)) and end - edge >= 20 and (digits > 1 or b"_" in run or b"-" in run):
                 said = said or Said(text, data, seen.marks)
                 token = unknown_token(data, edge, end, said)
                 if token is not None and known.get(token.start, 0) < token.end:
-                    value = text[token.start : token.end]
-                    own.append(
-                        Hit(token.start, token.end, "token", token.rule, "rule", 0.6, value, prefix=token.prefix)
-                    )
-            if size < 24 or _BASE64_TEXT.match(data, start) is None:
-                continue
-            plain = decoded_base64(text[start:end])
-            if plain is not None:
-                work.spend(2 * len(plain))
-                if size > MAX_RUN:
-                    # Text in it that is not decoded is not judged either.
-                    own.append(Hit(start + MAX_RUN, end, "secret", "unread", "view", 0.3, "", whole=True))
-                yield start, end, plain
+                    own.append(_token(text, token))
+            if size >= 24 and _BASE64_TEXT.match(data, start) is not None:
+                plain = decoded_base64(text[start:end])
+                if plain is not None:
+                    yield self._encoded(start, end, plain, own, work)
 
+    def _located_at(self, text: str, data: bytes, start: int, own: list[Hit]) -> None:
+        """Tokens without a fixed part that begin at `start`."""
+        if self._located_any.match(data, start) is None:
+            return
+        for rule in self._located:
+            found = rule.regex.match(data, start)
+            if found and in_context(rule, data, start) and secret_enough(body_of(found[0])):
+                prefix = found[0].rfind(b"_") + 1 or found[0].rfind(b"-") + 1
+                value = text[start : found.end()]
+                own.append(Hit(start, found.end(), rule.kind, rule.id, "rule", 0.8, value, prefix=prefix))
 
-# --- readings ---------------------------------------------------------------------------------------------------------
-
-
-class _Reading:
-    """One way to read a field, with the chain of views that leads back to it."""
-
-    __slots__ = ("_ends", "chain", "data", "joints", "own", "text")
-
-    def __init__(
-        self, text: str, data: bytes, chain: list[View], own: list[Hit] | None = None, joints: bool = False
-    ) -> None:
-        self.text, self.data, self.chain = text, data, chain
-        self.own, self.joints = own or [], joints
-        self._ends: set[tuple[str, int]] | None = None
-
-    def back(self, start: int, end: int) -> tuple[int, int]:
-        for view in reversed(self.chain):
-            if view.kind == "decoded" and view.lengths[0] > MAX_BLOB:
-                start, end = _blob_part(view, start, end)
-            elif view.kind == "decoded":
-                start, end = view.origins[0], view.origins[0] + view.lengths[0]
-            else:
-                start, end = view.source(start, end)
-        return start, end
-
-    def place(self, hit: Hit) -> Hit | None:
-        """The hit in places of the field; None for a joint that was none."""
-        if not self.chain:
-            return hit
-        if self.joints:
-            end = self._cut(hit)
-            if end is None:
-                return None
-            hit = replace(hit, end=end, value=self.text[hit.start : end])
-        start, end = self.back(hit.start, hit.end)
-        return replace(hit, start=start, end=end)
-
-    def _known_ends(self) -> set[tuple[str, int]]:
-        """Where hits of the text as it stands end, by their kind and by their layer."""
-        if self._ends is None:
-            self._ends = {(name, hit.end) for hit in self.own for name in (hit.kind, hit.layer)}
-        return self._ends
-
-    def _cut(self, hit: Hit) -> int | None:
-        """Where a hit over closed joints ends: at the first joint behind which no piece of a token follows."""
-        view = self.chain[-1]
-        cuts = view.cuts(hit.start, hit.end)
-        if not cuts:
-            return None
-        guessed = hit.rule in GUESSED
-        if guessed and hit.rule != "prefixed-token" and not all(cut in view.firm for cut in cuts):
-            return None  # what a line says of a run says nothing of the next line
-        known_to = self._known_ends()
-        for index, cut in enumerate(cuts):
-            before = view.source(hit.start, cut)[1]
-            if cut not in view.firm and _begins(self.text[cut : cut + 48]):
-                return cut if index else None
-            unsure = guessed or hit.layer == "name"
-            if cut in view.firm or not (unsure or (hit.kind, before) in known_to or (hit.layer, before) in known_to):
-                continue
-            stop = cuts[index + 1] if index + 1 < len(cuts) else hit.end
-            piece = self.text[cut:stop]
-            if not _goes_on(piece, self.text[stop : stop + 1]):
-                return cut if index else None
-        return hit.end
-
-    def named(self, found: Named) -> Hit:
-        start, end = self.back(found.start, found.end)
-        rule = f"{found.kind}-{found.number}"
-        # Less sure than what it may be a part of: an address stays an address.
-        return Hit(start, end, found.kind, rule, "known", 0.7, self.text[found.start : found.end], whole=True)
-
-    def found(self, memory: Memory, work: Work, layer: str) -> list[Hit]:
-        out: list[Hit] = []
-        for echo in memory.find(self.text, self.data, work.spend):
-            start, end = self.back(echo.start, echo.end)
-            value = self.text[echo.start : echo.end]
-            out.append(Hit(start, end, echo.claim.kind, echo.claim.rule, layer, 0.4, value))
-        return out
-
-
-_NEW_LINE = re.compile(r"[A-Za-z_][\w.\-]{1,40}[=:](?!=|$)")
-"""A new assignment, and not the rest of what stands on the line before."""
-
-
-def _begins(piece: str) -> bool:
-    """Does a new assignment begin here?"""
-    found = _NEW_LINE.match(piece)
-    return found is not None and not looks_random(found[0][:-1], 12)
-
-
-def _goes_on(piece: str, after: str) -> bool:
-    """Is this the rest of a token on a new line? It looks random, or stands alone on its line and is no word."""
-    if _begins(piece):
-        return False
-    if looks_random(piece, 8) or (len(piece) >= 12 and secret_enough(piece)):
-        return True
-    alone = after in ("", "\n", "\r") and piece.isascii() and (piece[1:].lower() != piece[1:] or not piece.isalpha())
-    mixed = any(c.isdigit() for c in piece) and piece[1:].lower() != piece[1:] and piece.upper() != piece
-    return alone and len(piece) >= 2 and (mixed or word_share(piece) < 0.5)
-
-
-def _blob_part(view: View, start: int, end: int) -> tuple[int, int]:
-    """The part of a long encoded run that holds decoded characters [start, end), with room for wide characters."""
-    origin, length, size = view.origins[0], view.lengths[0], view.sizes[0]
-    low = origin + max(0, start * length // size - 64)
-    return low, min(origin + length, origin + end * length // size + 64)
+    @staticmethod
+    def _encoded(start: int, end: int, plain: str, own: list[Hit], work: Work) -> tuple[int, int, str]:
+        work.spend(2 * len(plain))
+        if end - start > MAX_RUN:
+            # Text in it that is not decoded is not judged either.
+            own.append(Hit(start + MAX_RUN, end, "secret", "unread", "view", 0.3, "", whole=True))
+        return start, end, plain
 
 
 # --- hits from finders ------------------------------------------------------------------------------------------------
@@ -437,6 +303,11 @@ def _blob_part(view: View, start: int, end: int) -> tuple[int, int]:
 _NAMED_KIND = {"password": "password", "strong": "secret", "weak": "secret", "phrase": "seed-phrase"}
 OTHER_KINDS = WORDS["other_kinds"]
 """Kinds that no rule of rules.toml has."""
+
+
+def _token(text: str, found: Token) -> Hit:
+    value = text[found.start : found.end]
+    return Hit(found.start, found.end, "token", found.rule, "rule", 0.6, value, prefix=found.prefix)
 
 
 def _named(text: str, found: names.Assigned) -> Hit:

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
-from palace_pipeline.redaction.engine import Engine, RuleEngine, Span, WorkLimit
+from palace_pipeline.redaction.engine import Engine, RuleEngine
 from palace_pipeline.redaction.forgotten import KIND as PURGED
 from palace_pipeline.redaction.forgotten import Forgotten, find
+from palace_pipeline.redaction.hits import Span
 from palace_pipeline.redaction.recipe import redaction_recipe
 from palace_pipeline.redaction.remember import hashes, remembered
 from palace_pipeline.redaction.selfcheck import check
@@ -23,6 +24,7 @@ from palace_pipeline.redaction.unjudged import echoes, unjudged_tokens
 from palace_pipeline.redaction.verdicts import looks_random
 from palace_pipeline.redaction.views import flat, views_of
 from palace_pipeline.redaction.words import WORDS
+from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import RedactionSettings
 
 ROUNDS = 6
@@ -201,7 +203,7 @@ class Funnel:
             if not more:
                 got.settled = True
                 return got
-            back = [replace(s, start=got.source(s.start), end=got.source(s.end, after=True)) for s in more]
+            back = [s._replace(start=got.source(s.start), end=got.source(s.end, after=True)) for s in more]
             return self._render(text, merged([*got.spans, *back]))
         except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
             return _Outcome.withheld(_reason(error))
@@ -368,7 +370,7 @@ def outside(spans: Sequence[Span], masks: list[tuple[int, int]], text: str) -> l
             piece = text[at:low]
             whole = at == span.start and low == span.end
             if low > at and (whole or sum(c.isalnum() for c in piece) >= 4):
-                out.append(replace(span, start=at, end=low))
+                out.append(span._replace(start=at, end=low))
             at = max(at, high)
     return out
 
@@ -379,7 +381,7 @@ def merged(spans: Sequence[Span]) -> list[Span]:
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if out and span.start < out[-1].end:
             best = max(out[-1], span, key=lambda s: (s.confidence, s.end - s.start))
-            out[-1] = replace(best, start=out[-1].start, end=max(out[-1].end, span.end))
+            out[-1] = best._replace(start=out[-1].start, end=max(out[-1].end, span.end))
         else:
             out.append(span)
     return out

@@ -6,11 +6,13 @@ The name decides how much the value has to look like a secret: a password may be
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.verdicts import (
     WEAK_PASSWORDS,
     dense,
@@ -57,12 +59,20 @@ STEMS: tuple[bytes, ...] = (
     ),
 )  # fmt: skip
 """What a credential name has in it, in small letters."""
-_CLOSERS = rb"(?:\\{0,3}[\"'\x60]|[\])}*_]){0,5}"
+_REST = (
+    rb"(?i)(?:(?<=identified) +(?:with [a-z_0-9]{3,40} +)?by)?([a-z0-9_.\-]{0,32}+)(?:\\{0,3}[\"'\x60]|[\])}*_]){0,5}+"
+)
+"""The rest of a name, and what closes it."""
+_VALUE_OF = rb"(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]"
+_VALUES = Program(rb"(?i)" + _VALUE_OF)
+_AFTER_PAIR = re.compile(
+    _REST + rb"((?:[ \t]{0,4}[,;{][^{}<>\n]{0,40}?)?[ \t]{0,4}[,;{]?\s{0,24}\\{0,3}[\"']?" + _VALUE_OF + rb"\s{0,3})"
+)
+"""`key, value: …`: the name and its value are two members."""
+_PAIR_REACH = 160
 _AFTER_STEM = re.compile(
-    rb"(?i)(?:(?<=identified) +(?:with [a-z_0-9]{3,40} +)?by)?([a-z0-9_.\-]{0,32})" + _CLOSERS + rb"(?:"
+    _REST + rb"(?:"
     rb"((?:[ \t]\([^()\n]{1,24}\))?[ \t]{0,12}(?::=|=>|->|==|[:=|>~])[ \t]{0,4}|</key>\s{0,24}<string>)"
-    rb"|((?:[ \t]{0,4}[,;{][^{}<>\n]{0,40}?)?[ \t]{0,4}[,;{]?\s{0,24}"
-    rb"\\{0,3}[\"']?(?:value|default|val|content)\\{0,3}[\"']?\s{0,3}[:=>]\s{0,3})"
     rb"|([ \t]{0,4}(?:,|\(|\|\||\?\?)[ \t]{0,4})[NE]?\\{0,3}[\"'\x60]"
     rb"|([ \t]{1,8}(?:for [a-z0-9_.\- ]{1,32} )?(?:is|are|was|were|to|as|equals|es|ist|est|lautet|\x80|"
     rb"(?:should|must|will) be|(?:changed|set|reset) to)"
@@ -75,7 +85,8 @@ _AFTER_STEM = re.compile(
 _NAME_RUN = re.compile(rb"[A-Za-z0-9_.\-]*")
 _LONGEST_REST = 40
 """Characters of a name's rest, of signs that close it, and the `-` of an arrow."""
-_SIGN, _PAIR, _COMMA, _PROSE, _SPACE, _OTHER, _BREAK = range(2, 9)
+_SIGN, _COMMA, _PROSE, _SPACE, _OTHER, _BREAK = range(2, 8)
+_PAIR = 0
 _NAME_BACKWARDS = re.compile(rb"[A-Za-z0-9_.\-$]{0,48}")
 _WORD_BEFORE = re.compile(rb"[ \-]([A-Za-z]{2,24})(?![A-Za-z0-9_])")
 _COMMAND_BEFORE = re.compile(
@@ -190,6 +201,8 @@ _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|sp
 
 
 _SLASH = 47
+_PAT = 4
+"""Characters of the stem `pat` with the sign before it."""
 _SHORT = 64
 _LONG_VALUES = 20_000
 
@@ -209,6 +222,7 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
     """
     done = run_end = 0
     long = _Long(_LONG_VALUES + len(data) // 2)
+    values: list[int] | None = None
     for name_start, stem_end in stems:
         if name_start < done:
             continue
@@ -218,11 +232,26 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
             continue  # the rest of the name is too long, and its end is looked for once in a run of names
         if data[name_start] == _SLASH and name_start and data[name_start - 1] not in b" \t\r\n\"'":
             continue  # no option of a command
+        if stem_end - name_start == _PAT and data[stem_end : stem_end + 1].islower() and data[stem_end - 3] in b"pP":
+            continue  # path, pattern, patch
         found = _AFTER_STEM.match(data, stem_end)
+        operator = (found.lastindex or 0) if found else 0
+        low, high = found.span(operator) if found else (0, 0)
+        if operator != _SIGN:
+            if values is None:
+                values = [spans[0][0] for spans in _VALUES.spans(data)]
+            near = bisect_left(values, stem_end) if values else 0
+            pair = (
+                _AFTER_PAIR.match(data, stem_end)
+                if values[near : near + 1] and values[near] - stem_end < _PAIR_REACH
+                else None
+            )
+            if pair is not None:
+                found, operator = pair, _PAIR
+                low, high = pair.span(2)
         if found is None:
             continue
         done = name_end = found.end(1)
-        operator = found.lastindex or 0
         while data[name_start] in b"_-. \"'>/\n\t,;{(&?":
             name_start += 1
         before = _NAME_BACKWARDS.match(data[max(0, name_start - 48) : name_start][::-1])
@@ -235,7 +264,7 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
         lead = name.lower()
         if data[left - 1 : left] == b":" and _RESOURCE.search(data, max(0, left - 100), left):
             continue
-        if lead == "identified" and b"by" not in data[stem_end : found.start(operator)].lower():
+        if lead == "identified" and b"by" not in data[stem_end:low].lower():
             continue
         strength = (
             "password" if lead.startswith("identified") else strength_of(name.rstrip(".-_").replace(" ", ""), phrase)
@@ -244,7 +273,6 @@ def assigned(data: bytes, stems: list[tuple[int, int]]) -> Iterator[Assigned]:
             strength = "strong"
         if strength is None:
             continue
-        low, high = found.span(operator)
         if operator == _BREAK:
             line = data[data.rfind(b"\n", 0, left) + 1 : left] if left else b""
             got = _on_next_line(data, low, name, strength) if _alone(line) else None

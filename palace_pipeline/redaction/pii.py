@@ -112,7 +112,12 @@ def spelled_emails(data: bytes) -> Iterator[Personal]:
 
 # --- runs of digits ---------------------------------------------------------------------------------------------------
 
-_RUN = Program(rb"[+(]{0,2}\d(?:(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?\d){6,31}[Xx]?")
+_BETWEEN = rb"(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?"
+"""What may stand between two digits of a number."""
+_RUN = Program(rb"(?:^|[^A-Za-z0-9_.$@&#%])[+(]{0,2}\d(?:" + _BETWEEN + rb"\d){6,31}[Xx]?")
+_HEADS = b"+(0123456789"
+_GOES_ON = re.compile(rb"(?:\d" + _BETWEEN + rb"|[A-Za-z0-9_.$@&#%][+(]{1,2})\Z")
+"""The end of something that the digits behind it are a part of."""
 _near_phone = Finder("phone_words")
 _PHONE_AFTER = re.compile(r"[\s|-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
 _near_card = Finder("card_words")
@@ -177,14 +182,16 @@ _EXTENSION = re.compile(rb"(?: ?(?:x|ext\.?) ?)?\d{1,6}(?![A-Za-z0-9_])|(?<=[xX]
 def numbers(text: str, data: bytes) -> Iterator[Personal]:
     """Cards, ids, SSNs and phones among the digit runs of a text."""
     size = len(data)
-    spoken = _of_phones(text) or speaks(text)
+    spoken: bool | None = None
     for spans in _RUN.spans(data):
         start, end = spans[0]
+        if start or data[0] not in _HEADS:
+            start += 1  # behind the character that parts it from what stands before
         if end - start < 13 and _ISO_DATE.match(data, start):
             continue
         before = data[start - 1] if start else 32
         after = data[end] if end < size else 32
-        if before in _GLUE_BEFORE:
+        if start and _GOES_ON.search(data, max(0, start - 5), start):
             continue
         if after in _GLUE_AFTER:
             extension = _EXTENSION.match(data, end)
@@ -199,10 +206,14 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
             continue
         if after == 46 and end + 1 < size and 48 <= data[end + 1] < 58:
             continue
-        if spoken or end - start > 11 or _BY_SHAPE.match(data, start):
-            found = _number(text, data, start, end)
-            if found is not None:
-                yield found
+        if end - start <= 11 and _BY_SHAPE.match(data, start) is None:
+            if spoken is None:
+                spoken = _of_phones(text) or speaks(text)
+            if not spoken:
+                continue
+        found = _number(text, data, start, end)
+        if found is not None:
+            yield found
 
 
 def _number(text: str, data: bytes, start: int, end: int) -> Personal | None:
@@ -285,9 +296,10 @@ _IBAN_LENGTHS = {
 
 
 def iban(data: bytes, start: int, end: int) -> Personal | None:
-    """The IBAN at the beginning of data[start:end], with the length of its country and a right check number."""
-    if start and data[start - 1 : start].isalnum():
-        return None
+    """The IBAN in data[start:end], with the length of its country and a right check number. What parts it from the text
+    before it may be its first character."""
+    if not data[start : start + 1].isalpha():
+        start += 1
     wanted = _IBAN_LENGTHS.get(data[start : start + 2].decode().upper())
     if wanted is None:
         return None
@@ -305,7 +317,8 @@ def iban(data: bytes, start: int, end: int) -> Personal | None:
 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
-_IBANS = Program(rb"[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?")
+_COUNTRIES = "|".join(sorted(_IBAN_LENGTHS)).encode()
+_IBANS = Program(rb"(?i)(?:^|[^a-z0-9])(?:" + _COUNTRIES + rb")\d{2}(?:[ \-]?[a-z0-9]{4}){2,7}(?:[ \-]?[a-z0-9]{1,4})?")
 _IPV4 = Program(rb"(?:::[fF]{4}:)?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
 _IPV6 = Program(
     rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|"
@@ -394,9 +407,13 @@ SIGNS = (
     rb"[0-9](?:[ ().\-/\x80]{0,3}[0-9]){6}",
     rb"[0-9a-fA-F]{3}:[0-9a-fA-F]{0,4}:[0-9a-fA-F:]",
     rb"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
-    rb"(?i)(?:^|[^a-z0-9])(?:" + "|".join(sorted(_IBAN_LENGTHS)).encode() + rb")[0-9]{2}[ \-]?[a-z0-9]{4}",
+    rb"(?i)(?:^|[^a-z0-9])(?:" + _COUNTRIES + rb")[0-9]{2}[ \-]?[a-z0-9]{4}",
 )
 """What a text has in it when there can be personal data (but e-mail, which is found by its `@`)."""
+
+
+_LOCATED = ((_IBAN, _IBANS, iban), (_FOUR, _IPV4, _ipv4), (_SIX, _IPV6, _ipv6))
+"""What is located by a pattern, and who judges it."""
 
 
 def personal(text: str, data: bytes, seen: Collection[int]) -> Iterator[Personal]:
@@ -406,7 +423,7 @@ def personal(text: str, data: bytes, seen: Collection[int]) -> Iterator[Personal
         yield from spelled_emails(data)
     if _DIGITS in seen:
         yield from numbers(text, data)
-    for sign, program, judge in ((_IBAN, _IBANS, iban), (_FOUR, _IPV4, _ipv4), (_SIX, _IPV6, _ipv6)):
+    for sign, program, judge in _LOCATED:
         for spans in program.spans(data) if sign in seen else ():
             found = judge(data, *spans[0])
             if found is not None:

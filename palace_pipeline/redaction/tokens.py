@@ -22,13 +22,16 @@ _PREFIXED = re.compile(
 )
 _PLAIN = re.compile(rb"(?:[A-Za-z]+|\d+)?(?:[_\-/+]+(?:[A-Za-z]+|\d+)?)*\Z")
 """Words and numbers with signs between them: nothing that a generator makes."""
-_ID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z|[0-9a-f]+\Z|[0-9A-F]+\Z")
+NUMBER = re.compile(
+    rb"(?:([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-F]{8}-(?:[0-9A-F]{4}-){3}[0-9A-F]{12})|[0-9a-f]+|[0-9A-F]+)\Z"
+)
+"""A number in hex; group 1: a UUID."""
 _KEY_ID = re.compile(
     rb"(?<![0-9A-Za-z/@-])(?:[0-9a-f]{24}|[0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}):\Z",
     re.I,
 )
 """The id of a key before its secret: `id:secret`, both in hex."""
-_DIGEST_SIZES = (32, 40, 48, 64)
+DIGEST_SIZES = (32, 40, 48, 64)
 _DIGEST_NAME = re.compile(rb"(?:sha\d{1,3}|md5|blake\w{0,3}|h1|digest|integrity|checksum|etag)[=:-][+/_-]*\Z", re.I)
 _BASE64_REST = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 _NEXT_PART = re.compile(rb"\.([A-Za-z0-9_\-]{12,512})")
@@ -71,14 +74,9 @@ def unknown_token(data: bytes, start: int, end: int, said: Said) -> Token | None
     """The token in the unbroken run data[start:end] (letters, digits, `+/_-`), or None; `said` of the same text."""
     if _PLAIN.match(data, start, end):
         return None
-    if _ID.match(data, start, end):
-        if end - start not in _DIGEST_SIZES:
-            return None
-        if data[start - 1 : start] == b":" and end - start in (32, 64):
-            pair = _KEY_ID.search(data, max(0, start - 66), start)
-            if pair is not None:
-                return Token(pair.start(), end, "compound-token", start - pair.start())
-        return _claimed(data, start, end, said)
+    number = NUMBER.match(data, start, end)
+    if number is not None:
+        return None if number.lastindex else said_number(data, start, end, said)
     run = data[start:end]
     if not _could_be(run):
         return None
@@ -101,6 +99,18 @@ def unknown_token(data: bytes, start: int, end: int, said: Said) -> Token | None
     if named and named[1].decode().lower() in _ID_WORDS and named[2].decode().lower() not in _TOKEN_WORDS:
         return None
     return _claimed(data, start, end, said)
+
+
+def said_number(data: bytes, start: int, end: int, said: Said) -> Token | None:
+    """The number in hex data[start:end] when it is a token: of a digest's length, and what is said around it calls it one."""
+    size = end - start
+    if size not in DIGEST_SIZES:
+        return None
+    if size in (32, 64) and data[start - 1 : start] == b":":
+        pair = _KEY_ID.search(data, max(0, start - 66), start)
+        if pair is not None:
+            return Token(pair.start(), end, "compound-token", start - pair.start())
+    return _claimed(data, start, end, said) if said.credential(start, end) else None
 
 
 _DIGITS = b"0123456789"
@@ -295,6 +305,9 @@ class Said:
         """Do the words on the line of data[start:end] (or the line before it) call it a credential, and nothing else?"""
         data = self._data
         low = max(0, start - _LINE)
+        first = bisect_left(self._places, low)
+        if not self._elsewhere and (first == len(self._places) or self._places[first] >= end + _LINE // 2):
+            return False
         line = data.rfind(b"\n", low, start)
         if line > low and not data[line + 1 : start].strip(b" \t\"'`>*-|"):
             line = data.rfind(b"\n", low, line)
@@ -332,7 +345,7 @@ def _claimed(data: bytes, start: int, end: int, said: Said) -> Token | None:
         strong = False
         if size == 40 and run.isupper():
             return None  # the fingerprint of a key
-        if size not in _DIGEST_SIZES or not said.credential(start, end):
+        if size not in DIGEST_SIZES or not said.credential(start, end):
             return None
     else:
         if lines > 1 + size // 12 and not is_uuid(run[-36:]):

@@ -10,7 +10,7 @@ import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 
 from palace_pipeline.redaction.scanning import Program
@@ -245,6 +245,8 @@ _CUT_LITERAL = Program(rb"(" + _TOKEN + _LITERALS + rb")" + _TOKEN)
 """The last character may be the first before the next cut: pieces of one character are pieces as well."""
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-$]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
+_BREAKS = (b"\n", b"\\", b"\t", b"<br")
+"""What is in every break of a line."""
 _BARE_JOINTS = (b'""', b"''", b"``")
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-$]*")
 _TAB_REST = re.compile(rb"[A-Za-z0-9+/_=~\-]{6,512}")
@@ -263,18 +265,20 @@ SIGNS = (
 """What a text has in it that has to be read in another way (text that is not ASCII is always looked at)."""
 
 
-def views_of(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS))) -> Iterator[View]:
-    """The views a text calls for, in which these of the `SIGNS` may be."""
+def views_of(
+    text: str, data: bytes, seen: Collection[int] = range(len(SIGNS)), closed: Callable[[int, int], bool] | None = None
+) -> Iterator[View]:
+    """The views a text calls for, in which these of the `SIGNS` may be. `closed`: see `joined`."""
     if _ESCAPED in seen or not text.isascii():
         view = normalised(text, data)
         if view is not None and view.text != text:
             yield view
             if view.glued and view.changed and (other := normalised(text, data, apart=True)):
                 yield other
-    view = joined(text, data, seen)
+    view = joined(text, data, seen, closed=closed)
     if view is not None and view.text != text:
         yield view
-        if view.glued and (other := joined(text, data, seen, apart=True)):
+        if view.glued and (other := joined(text, data, seen, apart=True, closed=closed)):
             yield other
     if _SPELLED in seen:
         yield from spelled(text, data)
@@ -299,8 +303,17 @@ def _listed(data: bytes) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS)), *, apart: bool = False) -> View | None:
+def joined(
+    text: str,
+    data: bytes,
+    seen: Collection[int] = range(len(SIGNS)),
+    *,
+    apart: bool = False,
+    closed: Callable[[int, int], bool] | None = None,
+) -> View | None:
     """The text with wrapped lines and joined literals closed up; None when nothing looks like a cut token.
+
+    `closed` tells of the break of a line at text[start:end] that no token goes over.
 
     Two quotes side by side join literals in some languages, and in most stand between two texts: `apart` leaves them.
     """
@@ -314,9 +327,11 @@ def joined(text: str, data: bytes, seen: Collection[int] = range(len(SIGNS)), *,
         joints = [joint for joint in joints if joint not in bare]
     literals = set(joints)
     last = 0
-    for spans in _CUT_LINE.spans(data):
+    for spans in _CUT_LINE.spans(data) if any(sign in data for sign in _BREAKS) else ():
         start, end = spans[0][0] + 10, spans[0][1] - 1
         if data[start] == 9 and not _random_after(data, end):
+            continue
+        if closed is not None and closed(start, end):
             continue
         # the next line of a block that has been cut before, or a line that ends like the first part of a token
         if (last and _UNBROKEN.fullmatch(data, last, start)) or (
@@ -393,18 +408,25 @@ def _cut_like(before: bytes) -> bool:
 # --- encoded runs -----------------------------------------------------------------------------------------------------
 
 
+_NO_HEX = re.compile("[^0-9a-fA-F]")
+
+
+def decoded_hex(body: str) -> str | None:
+    """The text under a number in hex of 32 digits or more, or None when there is none."""
+    if len(body) < 32 or len(body) % 2 or _NO_HEX.search(body, 0, 2 * MAX_DECODED):
+        return None
+    if len(body) > 64 and _printable(bytes.fromhex(body[:64])) is None:
+        return None
+    return _printable(bytes.fromhex(body[: 2 * MAX_DECODED]))
+
+
 def decoded_base64(run: str) -> str | None:
     """The text under a run of base64 (either alphabet) or hex, or None when there is none."""
     body = run.rstrip("=")
     if body[:2] in ("0x", "0X"):
         body = body[2:]
-    if len(body) >= 32 and len(body) % 2 == 0:
-        try:
-            plain = _printable(bytes.fromhex(body[:64] if len(body) > 64 else body))
-            if plain is not None:
-                return _printable(bytes.fromhex(body[: 2 * MAX_DECODED]))
-        except ValueError:
-            pass  # not hex: base64 is tried next
+    if (plain := decoded_hex(body)) is not None:
+        return plain
     body = body.replace("-", "+").replace("_", "/")
     if body.count("A", 0, 96) * 5 >= min(len(body), 96) and (wide := _wide(_b64(body[: MAX_DECODED * 4 // 3]))):
         return wide

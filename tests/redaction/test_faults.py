@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from palace_pipeline.model import Conversation, Message
-from palace_pipeline.redaction import engine, forgotten, looking, memory, names, pii, scanning, views
+from palace_pipeline.redaction import engine, forgotten, looking, memory, names, pii, readings, scanning, views, work
 from palace_pipeline.redaction import funnel as funnels
-from palace_pipeline.redaction.engine import RuleEngine, Span, WorkLimit
+from palace_pipeline.redaction.engine import RuleEngine
 from palace_pipeline.redaction.funnel import MAX_FIELD, Funnel
+from palace_pipeline.redaction.hits import Span
 from palace_pipeline.redaction.people import Names
 from palace_pipeline.redaction.remember import hashes
+from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import RedactionSettings
 from tests.redaction.leaks import leaked
 from tests.redaction.samples import BASE62, GITHUB, OPAQUE, PASSWORD, STRIPE, base64_of, funnel, token
@@ -217,7 +219,7 @@ def test_odd_characters_inside_a_secret_leave_no_long_piece() -> None:
 
 # --- every place around internal cuts ---------------------------------------------------------------------------------
 
-CUTS = sorted({views.REGION, 400, 512, engine.MAX_BLOB, memory.MAX_VALUE})
+CUTS = sorted({views.REGION, 400, 512, readings.MAX_BLOB, memory.MAX_VALUE})
 
 
 def _fillers() -> dict[str, Callable[[int], str]]:
@@ -303,18 +305,18 @@ def test_a_work_budget_spent_at_any_place_withholds_the_field(monkeypatch: pytes
     own = funnel()
     text = f"{FILLERS['code'](3_000)} {SECRET} {FILLERS['prose'](3_000)} {SECRET}"
     spent: list[int] = []
-    original = engine.Work.spend
+    original = work.Work.spend
 
     def counted(self: Any, steps: int) -> None:
         spent.append(steps)
         original(self, steps)
 
     with monkeypatch.context() as watching:
-        watching.setattr(engine.Work, "spend", counted)
+        watching.setattr(work.Work, "spend", counted)
         own.redact_fields({"t": text})
     for share in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0):
-        monkeypatch.setattr(engine, "WORK_BASE", int(sum(spent) * share) + spare)
-        monkeypatch.setattr(engine, "WORK_PER_CHARACTER", 0)
+        monkeypatch.setattr(work, "WORK_BASE", int(sum(spent) * share) + spare)
+        monkeypatch.setattr(work, "WORK_PER_CHARACTER", 0)
         clean = own.redact_fields({"t": text, "u": "fine"})
         assert leaked(clean.texts["t"], [SECRET]) == []
         assert clean.texts["t"] == "[WITHHELD:work-limit]" or not clean.withheld

@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Message
-from palace_pipeline.redaction.engine import RuleEngine, Span, WorkLimit
+from palace_pipeline.redaction.engine import RuleEngine
 from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.redaction.hits import Span
+from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import RedactionSettings
 from tests.redaction.samples import GITHUB, OPAQUE, PASSWORD, STRIPE, base64_of, funnel, key_block, token
 
@@ -161,7 +163,7 @@ def test_a_text_whose_masks_never_settle_is_withheld() -> None:
 
 
 def test_the_work_budget_counts_steps_and_raises() -> None:
-    from palace_pipeline.redaction.engine import Work
+    from palace_pipeline.redaction.work import Work
 
     work = Work(10)
     with pytest.raises(WorkLimit):

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from palace_pipeline.model import Attachment, Conversation, Message
-from palace_pipeline.redaction.engine import Span, WorkLimit
 from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.redaction.hits import Span
 from palace_pipeline.redaction.report import Masked, Withheld, by_kind, place_of, what_would_be_masked
+from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import RedactionSettings
 from tests.redaction.samples import GITHUB, funnel, token
 

@@ -12,8 +12,10 @@ import pytest
 from palace_pipeline.checks import audit
 from palace_pipeline.ingest import ingest
 from palace_pipeline.planner import Range, plan
-from palace_pipeline.redaction.engine import RuleEngine, Span, WorkLimit
+from palace_pipeline.redaction.engine import RuleEngine
 from palace_pipeline.redaction.funnel import Funnel, Leak
+from palace_pipeline.redaction.hits import Span
+from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import load_settings
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.recipes import recipes_of
