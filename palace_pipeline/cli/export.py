@@ -126,7 +126,8 @@ def run_export(folder: Path, to: Kind, asked: Asked, *, folded: bool, overwrite:
         )
         return NOT_TAKEN if bad else 0
     if not chosen:
-        out("No conversation is like that, so nothing was written.")
+        nearest = f" The nearest there is: palace search {asked.search!r}" if asked.search else ""
+        out(f"No conversation is like that, so nothing was written.{nearest}")
     else:
         same = f", {done.counts['unchanged']:,} unchanged" if done.counts["unchanged"] else ""
         out(f"{counted(done.counts['written'], 'file')} written{same}: {target / (done.index or '')}")
@@ -183,7 +184,7 @@ def _choose(home: Home, asked: Asked) -> tuple[Sequence[Chosen], str]:
     only = Only(asked.provider, asked.room, asked.wing, since, until)
     try:
         if asked.search:
-            chosen, _ = searched(Searcher(home.path, home.settings), asked.search, only, asked.limit)
+            chosen = searched(Searcher(home.path, home.settings), asked.search, only, asked.limit)
         else:
             chosen = matching(home.path, only, home.settings.zone)
     except LakeDamaged as error:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from palace_pipeline.search.engine import Searcher
 
 _KEY = ["provider", "conversation_id"]
+_NEAR = 0.5
 
 
 @dataclass(slots=True, frozen=True)
@@ -83,8 +84,12 @@ def _said_in(lake: Lake, month: str, heads: pl.DataFrame, days: Days) -> pl.Data
     return counted(rows).filter(pl.col("visible") & days.inside()).select(_KEY)
 
 
-def searched(searcher: Searcher, query: str, only: Only, limit: int) -> tuple[list[Chosen], str]:
-    """The conversations in which a search finds something, best first, at most `limit`; and its verdict."""
+def searched(searcher: Searcher, query: str, only: Only, limit: int) -> list[Chosen]:
+    """The conversations that speak of something, best first, at most `limit`.
+
+    A search keeps nothing back, however far it is; what is given away must be meant. So there are none if its verdict is that
+    this was never talked about, and only those whose best hit scores at least half as high as the best of all.
+    """
     result = searcher.search(
         query,
         limit=4 * limit,
@@ -94,15 +99,16 @@ def searched(searcher: Searcher, query: str, only: Only, limit: int) -> tuple[li
         since=only.since,
         until=only.until,
     )
-    if result.verdict == "none":
-        return [], result.verdict
-    found = result.by_conversation()[:limit]
+    if result.verdict == "none" or not result.hits:
+        return []
+    bar = _NEAR * result.hits[0].score
+    found = [one for one in result.by_conversation() if one.hits[0].score >= bar][:limit]
     days = _days_of(searcher, [(one.provider, one.conversation_id) for one in found])
     return [
-        Chosen(days[key], key, tuple(hit.quote for hit in one.hits[:3]))
+        Chosen(days[key], key, tuple(hit.quote for hit in one.hits[:3] if hit.score >= bar))
         for one in found
         if (key := (one.provider, one.conversation_id)) in days
-    ], result.verdict
+    ]
 
 
 def _days_of(searcher: Searcher, keys: Sequence[Key]) -> dict[Key, date]:

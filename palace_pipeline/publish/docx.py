@@ -104,7 +104,7 @@ def _folded(part: Part, writer: Writer) -> Iterator[str]:
 def _text(part: Part, writer: Writer) -> Iterator[str]:
     if not part.text.strip():
         return
-    tokens = None if part.as_written else tokens_of(part.text, writer.links)
+    tokens = None if part.as_written else tokens_of(part.text, writer.links, wrapped=part.wrapped)
     if tokens is not None:
         yield from writer.blocks(tokens)
         return

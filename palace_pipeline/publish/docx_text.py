@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
@@ -12,6 +11,7 @@ from markdown_it.token import Token
 
 from palace_pipeline.publish.code import coloured
 from palace_pipeline.publish.links import Links
+from palace_pipeline.publish.view import runs_left
 
 COLOURS = {"k": "A3307A", "s": "1A6B2F", "m": "8A4B00", "c": "68707A", "f": "5A3EA8", "x": "B42318", "i": "1A6B2F"}
 _DEEPEST_LIST = 8
@@ -46,17 +46,6 @@ def _characters(text: str) -> Iterator[str]:
             yield "<w:br/>"
         elif piece:
             yield f'<w:t xml:space="preserve">{escape(piece)}</w:t>'
-
-
-def runs_left(text: str) -> bool:
-    """Is a text read from right to left? By its first letter, as Unicode has it."""
-    for char in text[:2_000]:
-        direction = unicodedata.bidirectional(char)
-        if direction in ("R", "AL"):
-            return True
-        if direction == "L":
-            return False
-    return False
 
 
 def paragraph(
@@ -188,7 +177,10 @@ class Writer:
             + "</w:tr>"
             for number, cells in enumerate(rows)
         )
-        looks = '<w:tblPr><w:tblStyle w:val="Grid"/><w:tblW w:w="0" w:type="auto"/></w:tblPr>'
+        mirrored = (
+            "<w:bidiVisual/>" if runs_left(next((one.content for one in tokens if one.type == "inline"), "")) else ""
+        )
+        looks = f'<w:tblPr><w:tblStyle w:val="Grid"/>{mirrored}<w:tblW w:w="0" w:type="auto"/></w:tblPr>'
         return f"<w:tbl>{looks}<w:tblGrid>{grid}</w:tblGrid>{body}</w:tbl>{paragraph('', style='Cell')}"
 
     def inline(self, children: list[Token], *, bold: bool = False) -> str:

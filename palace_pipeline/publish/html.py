@@ -21,7 +21,7 @@ from palace_pipeline.model import Attachment
 from palace_pipeline.publish.code import coloured
 from palace_pipeline.publish.links import Links, bare_links
 from palace_pipeline.publish.markdown import tokens_of
-from palace_pipeline.publish.view import Part, View, contents_of, file_line
+from palace_pipeline.publish.view import Part, View, contents_of, file_line, runs_left
 from palace_pipeline.transcripts.page_tail import squeezed
 
 _SIMPLE = {
@@ -37,7 +37,11 @@ _SIMPLE = {
     "strong": "strong",
     "s": "s",
 }
-_WITH_DIRECTION = frozenset({"paragraph", "blockquote", "bullet_list", "ordered_list", "list_item"})
+_LINES = frozenset({"paragraph", "list_item"})
+_AROUND = frozenset({"blockquote", "bullet_list", "ordered_list", "table"})
+"""What has other blocks inside: `dir="auto"` would leave those out that have a direction of their own."""
+_MANY_COLUMNS = 8
+"""A table of more columns is set smaller on paper, where it cannot be moved under the reader's eye."""
 _LINK = 'rel="noopener noreferrer nofollow"'
 
 
@@ -112,7 +116,7 @@ def _said(part: Part, links: Links) -> Iterator[str]:
     yield f'<article class="said {side}" id="m{part.number}"{language}>\n<p class="by"><b dir="auto">{escape(part.name)}</b>'
     if part.time or part.day:
         moment = f'<time datetime="{escape(part.instant)}">{part.time or part.day}</time>'
-        yield f' <a href="#m{part.number}">{moment}</a>'
+        yield f' <a class="at" href="#m{part.number}">{moment}</a>'
     yield f"{' <span>edited</span>' if part.edited else ''}</p>\n"
     if part.text.strip():
         yield f'<div class="text">\n{text_html(part, links)}</div>\n'
@@ -174,7 +178,7 @@ def text_html(part: Part, links: Links) -> str:
     """The text of a row as HTML."""
     if part.role == "tool":
         return f'<pre dir="auto">{escape(part.text)}</pre>\n'
-    tokens = None if part.as_written else tokens_of(part.text, links)
+    tokens = None if part.as_written else tokens_of(part.text, links, wrapped=part.wrapped)
     return "".join(_written(part.text, links) if tokens is None else _blocks(tokens))
 
 
@@ -217,7 +221,7 @@ def _code(code: str, language: str) -> str:
 
 
 def _blocks(tokens: list[Token]) -> Iterator[str]:
-    for token in tokens:
+    for at, token in enumerate(tokens):
         kind = token.type
         stem, _, end = kind.rpartition("_")
         if kind == "inline":
@@ -232,22 +236,36 @@ def _blocks(tokens: list[Token]) -> Iterator[str]:
             level = min(6, int(token.tag[1:]) + 2)
             yield f'<h{level} dir="auto">' if end == "open" else f"</h{level}>\n"
         elif stem == "table":
-            yield '<div class="table"><table>\n' if end == "open" else "</table></div>\n"
+            yield _table(tokens, at) if end == "open" else "</table></div>\n"
         elif stem in ("th", "td"):
             yield _cell(token, stem) if end == "open" else f"</{stem}>"
         elif stem in _SIMPLE:
-            yield _tag(token, stem, opening=end == "open")
+            direction = _direction(tokens, at) if stem in _AROUND else ' dir="auto"' if stem in _LINES else ""
+            yield _tag(token, stem, direction) if end == "open" else f"</{_SIMPLE[stem]}>\n"
         else:
             yield escape(token.content)
 
 
-def _tag(token: Token, stem: str, *, opening: bool) -> str:
-    name = _SIMPLE[stem]
-    if not opening:
-        return f"</{name}>\n"
-    direction = ' dir="auto"' if stem in _WITH_DIRECTION else ""
+def _direction(tokens: list[Token], at: int) -> str:
+    """The direction of the first words in what is opened at a place."""
+    first = next((token.content for token in tokens[at:] if token.type == "inline"), "")
+    return ' dir="rtl"' if runs_left(first) else ' dir="ltr"'
+
+
+def _table(tokens: list[Token], at: int) -> str:
+    columns = 0
+    for token in tokens[at:]:
+        columns += token.type == "th_open"
+        if token.type == "thead_close":
+            break
+    wide = ' class="wide"' if columns > _MANY_COLUMNS else ""
+    return f'<div class="table"{_direction(tokens, at)}><table{wide}>\n'
+
+
+def _tag(token: Token, stem: str, direction: str) -> str:
     start = token.attrs.get("start")
-    return f"<{name}{direction}{f' start={chr(34)}{int(start)}{chr(34)}' if start is not None else ''}>"
+    first = f' start="{int(start)}"' if start is not None else ""
+    return f"<{_SIMPLE[stem]}{direction}{first}>"
 
 
 def _cell(token: Token, name: str) -> str:

@@ -25,7 +25,7 @@ _FORMULA_ENDS = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": _DEEPEST})
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
     parser.enable(["table", "strikethrough"])
     parser.inline.ruler.before("escape", "formula", _formula)
     parser.validateLink = _any_address  # pyright: ignore[reportAttributeAccessIssue]
@@ -54,8 +54,10 @@ def _formula(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def tokens_of(text: str, links: Links) -> list[Token] | None:
+def tokens_of(text: str, links: Links, *, wrapped: bool = False) -> list[Token] | None:
     """The tokens of a text; None if it is to be shown as it was written, because it is too large or nested too deeply.
+
+    `wrapped`: a single line end is where an editor broke the line, as in documents; in chats it is meant.
 
     What stands in them beside those of markdown-it: `formula`; `link_open` with an `href` only where it leads somewhere;
     `image` with a `src` only where it brings its own data, else with an `href` if it lies on the web.
@@ -72,6 +74,9 @@ def tokens_of(text: str, links: Links) -> list[Token] | None:
     for token in tokens:
         if token.type == "inline" and token.children is not None:
             token.children = _settled(token.children, links)
+            for child in token.children:
+                if child.type == "softbreak" and not wrapped:
+                    child.type = "hardbreak"
             if previous == "list_item_open":
                 _tick(token.children)
         if token.type != "paragraph_open":

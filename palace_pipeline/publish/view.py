@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
@@ -24,7 +25,8 @@ class Part:
     """One row. `number` counts those that people see from 1, None for what is folded. `time`: `HH:MM`, `day`: the date,
     both in the zone of the view (or as written, without a zone); `instant`: ISO, for machines. '' if unknown.
 
-    `as_written`: the text is no Markdown. `cut`: characters left out at its end.
+    `as_written`: the text is no Markdown. `wrapped`: its line ends are where an editor broke the lines.
+    `cut`: characters left out at its end.
     """
 
     number: int | None
@@ -35,6 +37,7 @@ class Part:
     instant: str
     text: str
     as_written: bool
+    wrapped: bool
     edited: bool
     language: str
     files: tuple[Attachment, ...]
@@ -84,7 +87,7 @@ def view_of(conversation: Conversation, zone: tzinfo, *, folded: bool = True, mo
     return View(
         title=title,
         provider=conversation.provider,
-        summary=summary_of(conversation, rows, str(zone)),
+        summary=summary_of(conversation, rows, _zone_name(zone)),
         dates=(min(days), max(days)) if days else ("", ""),
         language=language_of(" ".join([title, *(part.text[:_LANGUAGE_BY] for part in said[:8])])) or "en",
         chatty=len(speakers) > 1,
@@ -106,6 +109,7 @@ def _part(row: Message, provider: str, zone: tzinfo, number: int | None, most: i
         instant=instant,
         text=text[: len(text) - cut],
         as_written=row.role == "tool" or (row.role == "user" and provider not in _MARKDOWN_OF_PEOPLE),
+        wrapped=provider in DOCUMENT_PROVIDERS,
         edited=row.edited_at is not None,
         language=language_of(text) if number is not None else "",
         files=tuple(row.attachment),
@@ -124,6 +128,10 @@ def _when(row: Message, zone: tzinfo) -> tuple[str, str, str]:
     return "", "", ""
 
 
+def _zone_name(zone: tzinfo) -> str:
+    return "UTC" if str(zone) in ("Etc/UTC", "Etc/UCT", "Universal", "Zulu") else str(zone)
+
+
 def language_of(text: str) -> str:
     """The language a browser needs to know to choose the right form of Han characters: ja, ko, zh-Hans, zh-Hant; else ''."""
     sample = text[:_LANGUAGE_BY]
@@ -136,6 +144,17 @@ def language_of(text: str) -> str:
     if _HAN.search(sample):
         return "zh-Hant" if written_traditionally(sample) else "zh-Hans"
     return ""
+
+
+def runs_left(text: str) -> bool:
+    """Is a text read from right to left? By its first letter, as Unicode has it."""
+    for char in text[:2_000]:
+        direction = unicodedata.bidirectional(char)
+        if direction in ("R", "AL"):
+            return True
+        if direction == "L":
+            return False
+    return False
 
 
 def contents_of(view: View) -> list[tuple[str, int]]:
@@ -153,7 +172,9 @@ def contents_of(view: View) -> list[tuple[str, int]]:
         lines = [
             (line, part.number)
             for part in said
-            if part.role == "user" and part.number is not None and (line := squeezed(part.text, 90))
+            if part.role == "user"
+            and part.number is not None
+            and (line := squeezed(part.text.strip().partition("\n")[0], 90))
         ]
     return lines if len(lines) > 1 else []
 
