@@ -1,0 +1,163 @@
+"""What is to be remembered beyond a session: `memory/facts.md`, `memory/preferences.md`, `memory/entities/<name>.md`.
+
+A fact is a line, `- key: value`; saying it again overwrites it where it stands. Whatever else people write in these files
+stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from palace_pipeline.transcripts import front_matter
+from palace_pipeline.transcripts.page_path import slug
+from palace_pipeline.workspace.locks import locked
+from palace_pipeline.workspace.session import one_line
+from palace_pipeline.workspace.writing import PageChanged, put_page, read_page, remove_own_leftovers
+
+if TYPE_CHECKING:
+    from palace_pipeline.workspace.api import Workspace
+
+MEMORY = Path("memory")
+FACTS = MEMORY / "facts.md"
+PREFERENCES = MEMORY / "preferences.md"
+ENTITIES = MEMORY / "entities"
+_HEADS = {FACTS: "# Facts\n\n", PREFERENCES: "# Preferences\n\n"}
+_LINE = re.compile(r"[-*+] (?:\*\*)?([^\n:：*]+?)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)")
+_KEY_LENGTH, _VALUE_LENGTH = 80, 500
+_TRIES = 4
+
+
+def facts(workspace: Workspace) -> dict[str, str]:
+    """All facts, in the order of the file; of a key that stands twice the last."""
+    return lines_of(_text(workspace.home / FACTS))
+
+
+def preferences(workspace: Workspace) -> dict[str, str]:
+    """All preferences, in the order of the file."""
+    return lines_of(_text(workspace.home / PREFERENCES))
+
+
+def set_fact(workspace: Workspace, key: str, value: str) -> None:
+    """Write a fact, or overwrite it. Redacted first; raises what `Workspace` raises, ValueError for a blank key."""
+    _set(workspace, FACTS, key, value)
+
+
+def set_preference(workspace: Workspace, key: str, value: str) -> None:
+    """Write a preference, or overwrite it."""
+    _set(workspace, PREFERENCES, key, value)
+
+
+def set_entity(workspace: Workspace, name: str, key: str, value: str) -> Path:
+    """Write what is known of a person, place or thing, or overwrite it; returns its file."""
+    clean = one_line(workspace.funnel.redact_fields({"name": name}).texts["name"], _KEY_LENGTH)
+    path = ENTITIES / f"{slug(clean)}.md"
+    _set(workspace, path, key, value, head=f"---\naliases: []\n---\n\n# {clean}\n\n")
+    return workspace.home / path
+
+
+def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:
+    """(file, names and aliases, text) of each entity, in order of name."""
+    folder = home / ENTITIES
+    for path in sorted(folder.glob("*.md")) if folder.is_dir() else ():
+        text = _text(path)
+        block, start = front_matter.split(text)
+        body = text[start:].strip()
+        title = body.partition("\n")[0][2:].strip() if body.startswith("# ") else path.stem
+        yield path, tuple(dict.fromkeys([title, *_aliases(block)])), body
+
+
+def mentioned(names: tuple[str, ...], text: str) -> bool:
+    """Whether one of the names stands in a text; a name in letters with spaces between words only as a whole word."""
+    plain = _plain(text)
+    return any(_stands(name, plain) for one in names if len(name := _plain(one).strip()) > 1)
+
+
+def lines_of(text: str) -> dict[str, str]:
+    """The `- key: value` lines of a text."""
+    return {match[1].strip(): match[2].strip() for line in text.split("\n") if (match := _LINE.fullmatch(line))}
+
+
+def with_line(text: str, key: str, value: str) -> str:
+    """A text with the line of a key: overwritten where it stands (later ones of the same key go), else behind the last
+    such line, else at the end."""
+    lines = text.rstrip("\n").split("\n")
+    places = [n for n, line in enumerate(lines) if (match := _LINE.fullmatch(line)) and _same(match[1], key)]
+    new = f"- {key}: {value}"
+    if places:
+        lines[places[0]] = new
+        lines = [line for n, line in enumerate(lines) if n not in places[1:]]
+    else:
+        last = max((n for n, line in enumerate(lines) if _LINE.fullmatch(line)), default=None)
+        if last is None:
+            lines += ["", new] if lines[-1].strip() else [new]
+        else:
+            lines.insert(last + 1, new)
+    return "\n".join(lines) + "\n"
+
+
+def _set(workspace: Workspace, file: Path, key: str, value: str, *, head: str = "") -> None:
+    clean = workspace.funnel.redact_fields({"key": key, "value": value, "both": f"{key}: {value}"}).texts
+    name = one_line(re.sub(r"[:：*]", " ", clean["key"]), _KEY_LENGTH)
+    # A value may be a secret only beside its key: then what is masked of both together counts.
+    said = clean["value"] if clean["both"] == f"{key}: {value}" else clean["both"].partition(": ")[2] or clean["value"]
+    if not name:
+        raise ValueError("a key without letters")
+    _edit(
+        workspace.home, file, lambda text: with_line(text or head or _HEADS[file], name, one_line(said, _VALUE_LENGTH))
+    )
+
+
+def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:
+    """Write a file anew as `change` makes it of what stands there ('' if it is not there)."""
+    path = home / file
+    with locked(path.parent, file.stem) as lock:
+        if lock.after_kill:
+            remove_own_leftovers(path.parent, file.name)
+        for attempt in range(_TRIES):
+            try:
+                old, seen = read_page(path)
+            except FileNotFoundError:
+                old, seen = b"", None
+            data = change(old.decode("utf-8", "replace")).encode("utf-8", "replace")
+            try:
+                put_page(home, path, data, seen=seen, same=data.__eq__, lock=lock)
+            except PageChanged:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    except FileNotFoundError:
+        return ""
+
+
+def _aliases(block: str | None) -> tuple[str, ...]:
+    try:
+        return front_matter.texts(front_matter.load(block or "").get("aliases"))
+    except front_matter.FrontMatterError:
+        return ()
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _same(one: str, other: str) -> bool:
+    return _plain(one).split() == _plain(other).split()
+
+
+def _stands(name: str, text: str) -> bool:
+    if name not in text:
+        return False
+    spaced = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "HEBREW", "ARABIC")
+    if not any(unicodedata.name(name[0], "").startswith(script) for script in spaced):
+        return True
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

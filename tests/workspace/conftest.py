@@ -1,0 +1,23 @@
+"""A workspace for tests. The rules of redaction are built once: that takes half a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.settings import RedactionSettings, Settings
+from palace_pipeline.workspace.api import Workspace
+
+
+@pytest.fixture(scope="session")
+def funnel() -> Funnel:
+    return Funnel(RedactionSettings(), b"k" * 32)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, funnel: Funnel) -> Workspace:
+    made = Workspace(settings=Settings(home=tmp_path / "home", display_zone="Asia/Shanghai"))
+    made.__dict__["funnel"] = funnel
+    return made
