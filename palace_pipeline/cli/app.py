@@ -16,6 +16,7 @@ from palace_pipeline import __version__
 from palace_pipeline.cli.export import exporting
 from palace_pipeline.cli.finding import finding
 from palace_pipeline.cli.options import Json, a_day
+from palace_pipeline.cli.session import workspace_app
 from palace_pipeline.cli.talk import USAGE, UsageError, say
 
 app = typer.Typer(
@@ -228,6 +229,7 @@ def restore(
 
 app.add_typer(finding)
 app.add_typer(exporting)
+app.add_typer(workspace_app)
 
 
 # --- filters that need no home ----------------------------------------------------------------------------------------
