@@ -22,7 +22,7 @@ from palace_pipeline.exports.text import clean_text
 from palace_pipeline.search.answers import Answers, Hit
 from palace_pipeline.search.corpus import Corpus, CorpusReader, Days, moved
 from palace_pipeline.search.languages import Floats, Passages, languages_of
-from palace_pipeline.search.near import allowed_rows, nearest_chunks, shares_of_words, spread
+from palace_pipeline.search.near import Meaning, allowed_rows, nearest_chunks, shares_of_words, spread
 from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
 from palace_pipeline.search.rows import RowReader
 from palace_pipeline.settings import EmbeddingSettings, Settings
@@ -122,8 +122,8 @@ def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Asked:
-    """A question with all that it is asked of. `allowed` (which chunks the filters leave) and `likeness` (cosine, nan
-    without a vector) are by place in `corpus.chunks`; `troubles`: what could not be looked through, in words."""
+    """A question with all that it is asked of. `allowed` (which chunks the filters leave) and `meaning` are by place in
+    `corpus.chunks`; `troubles`: what could not be looked through, in words."""
 
     query: str
     terms: QueryTerms
@@ -132,11 +132,9 @@ class Asked:
     days: Days
     corpus: Corpus
     allowed: NDArray[np.bool_]
-    likeness: Floats
+    meaning: Meaning
     reader: LexicalReader | None
     troubles: tuple[str, ...]
-    alike: Callable[[Sequence[str]], Floats] | None
-    """Likeness of the question with texts by themselves (a chunk's vector holds its title and question as well)."""
     unread: Mapping[tuple[str, str], str]
     """What could not be read since the question was asked (`RowReader.unread`)."""
 
@@ -158,12 +156,14 @@ class Asked:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class _Prepared:
-    """The vectors of one corpus and one model, ready for questions; `places` in the corpus of its rows."""
+    """The vectors of one corpus and one model, ready for questions; `places` in the corpus of its rows, and `row_of` each place
+    (-1 without a vector)."""
 
     corpus: Corpus
     key: str
     passages: Passages
-    places: np.ndarray[Any, np.dtype[np.int64]]
+    places: NDArray[np.int64]
+    row_of: NDArray[np.int64]
 
 
 def load_default_model(settings: EmbeddingSettings) -> Embedder:
@@ -197,7 +197,7 @@ class Searcher:
         if asked is None:
             return SearchResult(clean_text(query).strip(), "none", [], NO_WORD)
         words = shares_of_words(asked.reader, asked.terms, asked.weights, asked.filters, asked.corpus, asked.allowed)
-        near = nearest_chunks(asked.likeness, words, asked.allowed, max(_POOL, 2 * limit))
+        near = nearest_chunks(asked.meaning, words, asked.allowed, max(_POOL, 2 * limit))
         answers = Answers(self.home, self.rows, asked.corpus, near, asked.weights, asked.days)
         ranked = answers.ranked(asked.filters.role, recent)
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
@@ -233,12 +233,10 @@ class Searcher:
                 unread += (trouble for trouble in spans.unread if trouble not in unread)
             frequency = reader.document_frequency if reader else lambda _: 0
             weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
-            likeness, no_meaning, alike = self._likeness(corpus, vector)
+            meaning, no_meaning = self._meaning(corpus, vector)
         troubles = tuple(trouble for trouble in (*unread, no_words, no_meaning) if trouble)
         unread_rows = self.rows.unread
-        return Asked(
-            query, terms, weights, filters, days, corpus, allowed, likeness, reader, troubles, alike, unread_rows
-        )
+        return Asked(query, terms, weights, filters, days, corpus, allowed, meaning, reader, troubles, unread_rows)
 
     def _left_by(self, filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
         """`allowed_rows`; who asks twice mostly asks with the same filters."""
@@ -268,28 +266,31 @@ class Searcher:
             self._lexical = (commit, reader)
         return self._lexical[1], None
 
-    def _likeness(
-        self, corpus: Corpus, asked: Future[tuple[Embedder, Floats] | None]
-    ) -> tuple[Floats, str | None, Callable[[Sequence[str]], Floats] | None]:
-        """Cosine by place (nan without a vector), or why there is none; and the same for any texts."""
+    def _meaning(self, corpus: Corpus, asked: Future[tuple[Embedder, Floats] | None]) -> tuple[Meaning, str | None]:
+        """How near every chunk is in meaning; or why that is not known."""
         from palace_pipeline.embedding.convert import EmbeddingError
 
-        nothing = spread(corpus, np.zeros(0, np.int64), [])
+        nothing = Meaning(spread(corpus, np.zeros(0, np.int64), []))
         try:
             known = asked.result()
         except EmbeddingError as error:
-            return nothing, f"not by meaning: {error}", None
+            return nothing, f"not by meaning: {error}"
         if known is None:
-            return nothing, "not by meaning: there are no vectors", None
+            return nothing, "not by meaning: there are no vectors"
         model, vector = known
         prepared = self._prepare(corpus, model)
         if not len(prepared.places):
-            return nothing, "not by meaning: the vectors were made with another model", None
+            return nothing, "not by meaning: the vectors were made with another model"
 
         def alike(texts: Sequence[str]) -> Floats:
             return prepared.passages.others(model.embed_passages(texts)).likeness(vector)
 
-        return spread(corpus, prepared.places, prepared.passages.likeness(vector)), None, alike
+        def foreign(places: NDArray[np.int64]) -> NDArray[np.bool_]:
+            rows = prepared.row_of[places]
+            return (rows >= 0) & prepared.passages.in_other_language(vector, np.maximum(rows, 0))
+
+        likeness = spread(corpus, prepared.places, prepared.passages.likeness(vector))
+        return Meaning(likeness, foreign, alike), None
 
     def _prepare(self, corpus: Corpus, model: Embedder) -> _Prepared:
         kept = self._prepared
@@ -297,7 +298,10 @@ class Searcher:
             mine = corpus.vector_model == model.key
             vectors = corpus.vectors if mine.all() else corpus.vectors[mine]
             passages = Passages.of(vectors, languages_of(model))
-            self._prepared = kept = _Prepared(corpus, model.key, passages, corpus.vector_row[mine])
+            places = corpus.vector_row[mine]
+            row_of = np.full(corpus.chunks.height, -1, np.int64)
+            row_of[places] = np.arange(len(places))
+            self._prepared = kept = _Prepared(corpus, model.key, passages, places, row_of)
         return kept
 
 

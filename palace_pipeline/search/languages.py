@@ -57,8 +57,8 @@ class Passages:
     """
 
     vectors: Floats
+    languages: Languages
     center: Floats
-    directions: Floats
     lengths: Floats
 
     @classmethod
@@ -66,27 +66,36 @@ class Passages:
         weight = _TYPICAL_WEIGHT
         total = vectors.sum(axis=0, dtype=np.float64) + weight * languages.typical
         center = (total / (len(vectors) + weight)).astype(np.float32)
-        return cls._measured(vectors, center, languages.directions)
+        return cls._measured(vectors, center, languages)
 
     @classmethod
-    def _measured(cls, vectors: Floats, center: Floats, directions: Floats) -> Passages:
+    def _measured(cls, vectors: Floats, center: Floats, languages: Languages) -> Passages:
         # |v - c|^2 without a copy of all v - c, less what the directions take out of it.
+        directions = languages.directions
         squares = np.einsum("ij,ij->i", vectors, vectors) - 2 * (vectors @ center) + center @ center
         taken = vectors @ directions.T - directions @ center
         left = squares - np.einsum("ij,ij->i", taken, taken)
-        return cls(vectors, center, directions, np.sqrt(np.maximum(left, 1e-6)).astype(np.float32))
+        return cls(vectors, languages, center, np.sqrt(np.maximum(left, 1e-6)).astype(np.float32))
 
     def others(self, vectors: Floats) -> Passages:
         """Other passages, seen from the mean of this archive."""
-        return self._measured(vectors, self.center, self.directions)
+        return self._measured(vectors, self.center, self.languages)
 
     def likeness(self, query: Floats) -> Floats:
         """Cosine (-1 to 1) of each row with a query vector, after language and the archive's mean are taken out."""
-        moved = query - self.center
-        bare = moved - (self.directions @ moved) @ self.directions
+        moved, directions = query - self.center, self.languages.directions
+        bare = moved - (directions @ moved) @ directions
         bare /= max(float(np.linalg.norm(bare)), 1e-6)
         likeness = (self.vectors @ bare - self.center @ bare) / self.lengths
         return likeness.astype(np.float32, copy=False)
+
+    def in_other_language(self, query: Floats, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some rows are in another language than a query: their language parts point another way, seen from what is
+        typical of all languages (the archive's own mean says nothing where it holds one language)."""
+        languages = self.languages
+        asked = languages.directions @ (query - languages.typical)
+        said = (self.vectors[rows] - languages.typical) @ languages.directions.T
+        return said @ asked < 0
 
 
 def languages_of(model: Embedder) -> Languages:

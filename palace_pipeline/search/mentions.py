@@ -92,7 +92,7 @@ class Mentions:
         holding = asked.reader.holding if asked.reader else lambda *_, **__: list[str]()
         literal = _places(asked, holding(self._groups, asked.filters))
         others = _places(asked, holding(self._groups, asked.filters, related=True)) - literal
-        likeness = np.where(asked.allowed, np.nan_to_num(asked.likeness, nan=-1.0), -1.0)
+        likeness = np.where(asked.allowed, np.nan_to_num(asked.meaning.likeness, nan=-1.0), -1.0)
         near = np.argsort(-likeness, kind="stable")[:MOST_BY_MEANING]
         near = near[likeness[near] >= (LIKENESS_BAR if literal or others else LONE_BAR)]
         days = asked.corpus.chunks["day"].to_list()
@@ -118,7 +118,7 @@ class Mentions:
         for start in range(0, len(places), _TOGETHER):
             batch = list(places[start : start + _TOGETHER])
             nothing = np.zeros(self.asked.corpus.chunks.height, np.float32)
-            near = Near(batch, self.asked.likeness, nothing, None)
+            near = Near(batch, self.asked.meaning.likeness, nothing)
             answers = Answers(self._home, self._rows, self.asked.corpus, near, self._weights, self.asked.days)
             best: dict[tuple[str, str, int], Found] = {}
             for place, said in groupby(answers.said, key=lambda one: one.place):

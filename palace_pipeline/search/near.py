@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from palace_pipeline.search.corpus import Corpus
 from palace_pipeline.search.languages import Floats
-from palace_pipeline.search.ranking import CHUNK_WORDS, Weights
+from palace_pipeline.search.ranking import CHUNK_WORDS, OTHER_LANGUAGE, Weights
 from palace_pipeline.store.lexical import Filters, LexicalReader
 from palace_pipeline.transcripts.terms import QueryTerms
 
@@ -25,15 +25,18 @@ CANDIDATES_OF_DAYS = 20_000
 @dataclass(slots=True, frozen=True, eq=False)
 class Near:
     """Places in `Corpus.chunks`, nearest first. `likeness` (cosine, nan without a vector) and `words` (share of the
-    question's weight) are by place of the whole corpus; `nearest` is the greatest likeness that is allowed."""
+    question's weight) are by place of the whole corpus; `nearest` is the greatest likeness that is allowed; `foreign` are
+    the places whose chunks are in another language than the question."""
 
     places: list[int]
     likeness: Floats
     words: Floats
-    nearest: float | None
+    nearest: float | None = None
+    foreign: frozenset[int] = frozenset()
 
     def score(self, place: int) -> float:
-        return (self.dense(place) or 0.0) + CHUNK_WORDS * float(self.words[place])
+        score = (self.dense(place) or 0.0) + CHUNK_WORDS * float(self.words[place])
+        return score + (OTHER_LANGUAGE if place in self.foreign else 0.0)
 
     def dense(self, place: int) -> float | None:
         likeness = float(self.likeness[place])
@@ -73,15 +76,31 @@ def shares_of_words(
     return shares
 
 
-def nearest_chunks(likeness: Floats, words: Floats, allowed: NDArray[np.bool_], count: int) -> Near:
+@dataclass(slots=True, frozen=True, eq=False)
+class Meaning:
+    """How near the chunks are in meaning, by place: `likeness`, a cosine, nan without a vector.
+
+    `foreign`: which of some places are in another language than the question. `alike`: likeness of the question with
+    texts by themselves (a chunk's vector holds its title and question as well); both None where there are no vectors.
+    """
+
+    likeness: Floats
+    foreign: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None
+    alike: Callable[[Sequence[str]], Floats] | None = None
+
+
+def nearest_chunks(meaning: Meaning, words: Floats, allowed: NDArray[np.bool_], count: int) -> Near:
     """The `count` nearest of the chunks that are among the best by words or by meaning."""
+    likeness = meaning.likeness
     known = np.flatnonzero(allowed & ~np.isnan(likeness))
     by_meaning = _top(likeness, known, CANDIDATES)
     by_words = _top(words, np.flatnonzero(words > 0), CANDIDATES)
     places = np.union1d(by_meaning, by_words)
-    scores = np.nan_to_num(likeness[places]) + CHUNK_WORDS * words[places]
+    foreign = np.zeros(len(places), np.bool_) if meaning.foreign is None else meaning.foreign(places)
+    scores = np.nan_to_num(likeness[places]) + CHUNK_WORDS * words[places] + OTHER_LANGUAGE * foreign
     order = np.argsort(-scores, kind="stable")[:count]
-    return Near(places[order].tolist(), likeness, words, float(likeness[known].max()) if len(known) else None)
+    nearest = float(likeness[known].max()) if len(known) else None
+    return Near(places[order].tolist(), likeness, words, nearest, frozenset(places[foreign].tolist()))
 
 
 def _top(values: Floats, places: NDArray[np.int64], count: int) -> NDArray[np.int64]:

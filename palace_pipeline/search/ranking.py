@@ -26,6 +26,8 @@ ASKED = 0.08
 """What the user said is looked for more often than the answer to it."""
 NAMED = 0.1
 """What it adds that the question names the speaker: who asks what somebody did mostly wants their own words."""
+OTHER_LANGUAGE = 0.04
+"""What it adds that a chunk is in another language than the question: it cannot hold the question's words."""
 RECENT, HALF_LIFE_DAYS = 0.3, 180
 """What being said today adds, where recent things are asked for, and after how many days half of it is left."""
 

@@ -82,13 +82,15 @@ def duplicates_of(
     asked = searcher.ask(text, as_passage=True, **only)
     if asked is None:
         return Duplicates(False, bar, (), NO_WORD)
-    if asked.alike is None:
+    if asked.meaning.alike is None:
         return Duplicates(False, bar, (), asked.tried)
-    likeness = np.where(asked.allowed, np.nan_to_num(asked.likeness, nan=-1.0), -1.0)
+    likeness = np.where(asked.allowed, np.nan_to_num(asked.meaning.likeness, nan=-1.0), -1.0)
     near = [int(place) for place in np.argsort(-likeness, kind="stable")[:limit] if likeness[place] >= bar - _CONTEXT]
     rows = asked.corpus.chunks[near]
     texts = texts_of(searcher.rows, rows)
-    compared = asked.alike([texts.get(drawer_id, "") for drawer_id in rows["drawer_id"]]) if near else np.zeros(0)
+    compared = (
+        asked.meaning.alike([texts.get(drawer_id, "") for drawer_id in rows["drawer_id"]]) if near else np.zeros(0)
+    )
     keys = {(day, (p, c)) for day, p, c in rows.select("day", "provider", "conversation_id").iter_rows()}
     heads, pages = heads_of(searcher.rows, sorted(keys)), pages_of(searcher.home, {key for _, key in keys})
     said = _said(searcher, asked, near, heads)

@@ -81,7 +81,7 @@ def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unp
     places = [*mentions.literal, *mentions.related, *mentions.meaning]
     cut = len(places) > MOST_CHUNKS
     if cut:
-        likeness = np.nan_to_num(asked.likeness, nan=-1.0)
+        likeness = np.nan_to_num(asked.meaning.likeness, nan=-1.0)
         places = sorted(sorted(places, key=lambda place: -float(likeness[place]))[:MOST_CHUNKS])
     by_message: dict[tuple[str, str, int], Found] = {}  # a long message lies in several chunks
     for found in mentions.look(places):

@@ -48,6 +48,22 @@ def test_language_does_not_outrank_meaning() -> None:
     assert prepared.likeness(query).argmax() == 0
 
 
+def test_another_language_is_seen_whatever_is_said() -> None:
+    meaning, english, chinese = np.eye(3, 12)
+    passages = unit(np.array([meaning + chinese, np.eye(12)[5] + english, meaning + english, np.eye(12)[5] + chinese]))
+    prepared = Passages.of(passages, Languages(unit(np.array([english - chinese])), np.zeros(12, np.float32)))
+    rows = np.array([3, 2, 0, 1])
+    assert prepared.in_other_language(unit(meaning + english), rows).tolist() == [True, False, True, False]
+    assert prepared.in_other_language(unit(meaning + chinese), rows).tolist() == [False, True, False, True]
+
+
+def test_an_archive_of_one_language_holds_no_other() -> None:
+    english = np.eye(12)[1]
+    passages = unit(RANDOM.normal(size=(30, 12)) * 0.1 + english)
+    prepared = Passages.of(passages, Languages(unit(np.array([english - np.eye(12)[2]])), np.zeros(12, np.float32)))
+    assert not prepared.in_other_language(unit(english), np.arange(30)).any()
+
+
 def test_the_shipped_directions_belong_to_the_shipped_sentences(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
