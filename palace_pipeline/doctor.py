@@ -34,6 +34,7 @@ from palace_pipeline.store.ledger import LedgerDamaged
 from palace_pipeline.store.lock import HomeBusy, writer
 from palace_pipeline.store.quiet import soundness
 from palace_pipeline.store.salvage import ledger_damage, vault_damage
+from palace_pipeline.workspace import conflicts
 
 _NAMED = 50
 """Conversations that are named one by one."""
@@ -52,7 +53,7 @@ class Finding:
 def examine(home: Home, days: Range | None = None) -> list[Finding]:
     """All findings, worst last. `days`: those whose contents are checked (None: all of them)."""
     findings = [*_version(home), *_permissions(home), *_databases(home), *_key(home)]
-    checks = (_lake, _tables, _unfinished, _kept)
+    checks = (_lake, _tables, _unfinished, _conflicts, _kept)
     if not any(finding.level == "wrong" and finding.what.startswith(("the ledger", "the key")) for finding in findings):
         # Without the ledger nobody knows what should be there; without the key, by which recipe it was made.
         checks += (_indexes, _waiting, _failing, _withheld, _quarantine, _drift)
@@ -191,6 +192,12 @@ def _unfinished(home: Home) -> Iterator[Finding]:
         yield Finding("note", "a rebuild from the vault was interrupted", "palace rebuild --from vault goes on with it")
     if (home.path / ".restore/swap.json").exists():
         yield Finding("note", "a restore was interrupted when all was ready", "the next palace ingest finishes it")
+
+
+def _conflicts(home: Home) -> Iterator[Finding]:
+    if count := len(conflicts.find(home.path)):
+        what = "page(s) that you changed, and of which the archive has something new"
+        yield Finding("note", f"{count:,} {what}", "palace conflicts")
 
 
 def _kept(home: Home) -> Iterator[Finding]:

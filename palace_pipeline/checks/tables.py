@@ -46,7 +46,7 @@ _BY_TABLE: dict[str, tuple[Any, Any, Any, Any]] = {
     "raw/conversations": _CONVERSATIONS,
     "clean/messages": (_MESSAGE_COLUMNS, ((*_KEY, "message_id"), (*_KEY, "seq")), _MESSAGE_VALUES, _PLACES),
     "clean/conversations": _CONVERSATIONS,
-    "clean/findings": (("field", "kind", "rule", "layer", "length", "fingerprint"), (), {}, {"length": (0, 1e12)}),
+    "clean/findings": (("field", "kind", "rule", "layer", "fingerprint"), (), {}, {"length": (0, 1e12)}),
     "clean/chunks": (
         (*_PIECES, "text", "context", "text_hash"),
         (("drawer_id",), (*_KEY, "chunk_index")),

@@ -189,7 +189,10 @@ def ui(
 
 @app.command(rich_help_panel="Archive")
 def rebuild(
-    source: Annotated[str, typer.Option("--from", help="lake: indexes and tables; vault: everything.")] = "lake",
+    source: Annotated[
+        str,
+        typer.Option("--from", help="lake: indexes and tables; vault: everything; pages: from Markdown alone."),
+    ] = "lake",
     json: Json = False,
 ) -> None:
     """Make derived stores from scratch, beside the old ones. After a kill run it again: it goes on.
@@ -199,6 +202,23 @@ def rebuild(
     from palace_pipeline.cli.maintenance import run_rebuild
 
     raise typer.Exit(run_rebuild(source, as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def conflicts(
+    page: Annotated[
+        str | None, typer.Argument(help="Path, part of a name, or conversation id.", show_default=False)
+    ] = None,
+    keep: Annotated[str | None, typer.Option(help="mine: your page stays; archive: it is written anew.")] = None,
+    json: Json = False,
+) -> None:
+    """Pages that you edited and of which the archive has something new: both sides, and your choice.
+
+    palace conflicts 2024-05-03-plans --keep mine
+    """
+    from palace_pipeline.cli.conflicts import run_conflicts
+
+    raise typer.Exit(run_conflicts(page, keep, as_json=json))
 
 
 @app.command(rich_help_panel="Archive")

@@ -18,9 +18,10 @@ from palace_pipeline.stages.withheld import Place, hits, withhold
 from palace_pipeline.store import pages
 from palace_pipeline.store.files import write_bytes
 from palace_pipeline.transcripts.page import PageHead, render
-from palace_pipeline.transcripts.page_parts import written_by_program
+from palace_pipeline.transcripts.page_parts import segments, written_by_program
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
+from palace_pipeline.workspace.logs import append_error
 
 WITHHELD = ""
 """Path in the ledger of a page that must not be shown."""
@@ -88,19 +89,24 @@ def write_pages(job: Job) -> Counts:
                     )
                     counts["pages"] += 1
                     counts["written"] += result.written
-                    if result.conflict is not None:
+                    if result.edited:
+                        # Theirs it stays, but for what the rules of today would not let stand on any page.
+                        clean_copy(result.path, funnel)
+                    if result.edited and result.written and result.conflict is not None:
                         counts["conflicts"] += 1
+                        append_error(home.path, "conflict", result.path, _conflict(result.conflict))
+                    elif result.conflict is not None:
                         clean_copy(result.conflict, funnel)
                     if result.written and unlike(result.generated, planned) and hits(funnel, said(result.generated)):
                         held[key] = [("page on disk", "unreadable")]
-                        pages.remove_page(result.path)
+                        _remove(result.path, funnel)
                         counts["scan_hits"] += result.path.exists()
                         continue
                     page_of[key] = result.path.relative_to(home.path).as_posix()
                 for row in part:
                     key = key_of(row)
                     if key not in page_of and (path := known[key]) is not None:
-                        pages.remove_page(path, forget=row["status"] == "purged")
+                        _remove(path, funnel, forget=row["status"] == "purged")
                         counts["removed"] += 1
                 index.sync()
                 built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
@@ -141,10 +147,28 @@ def _name(title: str, funnel: Funnel, forgotten: Sequence[Forgotten], key: bytes
     return title if funnel.has_mask(title) else None
 
 
+def _remove(path: Path, funnel: Funnel, *, forget: bool = False) -> None:
+    removal = pages.remove_page(path, forget=forget)
+    if removal.conflict is not None:
+        clean_copy(removal.conflict, funnel)
+
+
+def _conflict(state: Path) -> str:
+    return (
+        f"you changed this page, and the archive has something new to say: it stands beside it in {state.name}. "
+        "Choose with: palace conflicts"
+    )
+
+
 def clean_copy(copy: Path, funnel: Funnel) -> bool:
-    """Mask what the rules of today find in the copy of a page, where it stands; whether there was anything."""
+    """Mask what the rules of today find in a page that somebody edited, or its copy, where it stands; whether there was
+    anything. What belongs to the user (notes, tags, own properties) stays."""
     text = copy.read_bytes().decode("utf-8", "replace")
-    parts = _OWN_PARTS.split(text)  # what people read, and between it the program's own lines
+    parts: list[str] = []
+    for piece, ours in segments(text):
+        # What people read, and between it the program's own lines and what is the user's.
+        some = _OWN_PARTS.split(piece) if ours else ["", piece, ""]
+        parts = [*parts[:-1], parts[-1] + some[0], *some[1:]] if parts else some
     said = {str(number): part for number, part in enumerate(parts) if number % 2 == 0}
     clean = funnel.redact_fields(said).texts
     if clean == said:

@@ -12,27 +12,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from palace_pipeline.model import Conversation, page_hash
-from palace_pipeline.store.files import sync_files, write_bytes
-from palace_pipeline.transcripts.page import PageHead, Takeover, UserParts, page_folder, page_name, render, take_over
-from palace_pipeline.transcripts.page_parts import NOBODYS, written_by_program
+from palace_pipeline.store.files import make_folder, sync_files, write_bytes
+from palace_pipeline.transcripts.page import (
+    PageError,
+    PageHead,
+    Takeover,
+    UserParts,
+    page_folder,
+    page_name,
+    parse,
+    render,
+    take_over,
+)
+from palace_pipeline.transcripts.page_parts import NOBODYS, seal_of, written_by_program
 from palace_pipeline.transcripts.page_path import parse_name
 
 PAGES = "conversations"
+_HEAD = "---\ntype: conversation\n"
+_STATE = b"---\ntype: conversation\nstatus: conflict\n"
 _COPY = re.compile(r".*\.conflict(?:-\d+)?\.md", re.DOTALL)
+_COPY_HASH = re.compile(r"conflict|.*ct-\d+", re.DOTALL)
+"""What stands in the name of a copy where a page has its hash."""
 _HASH = slice(-11, -3)
 """Where the name of a page has its hash: before `.md`."""
 
 
 @dataclass(slots=True, frozen=True)
 class PageWrite:
-    """`written`: the file is new or has changed. `moved_from`: its path before its day changed. `conflict`: a copy of
-    the page as it was, because it held changes of the user's outside their parts. `generated`: what the program wrote
-    on it, read back from disk ('' if nothing was written).
+    """`written`: the file is new or has changed. `moved_from`: its path before its day changed. `edited`: a person changed
+    it outside their parts, so it was left as it is; where the archive has something else to say, that was written to
+    `conflict`. `generated`: what the program wrote, on the page or beside it, read back from disk ('' if nothing was).
     """
 
     path: Path
     written: bool
     moved_from: Path | None = None
+    edited: bool = False
     conflict: Path | None = None
     generated: str = ""
 
@@ -79,6 +94,11 @@ class PageIndex:
             if str(path) not in paths:
                 paths.append(str(path))
 
+    def copies(self, page: Path, provider: str) -> list[Path]:
+        """What stands beside a page in conflict with it, in order of name."""
+        found = [path for name, paths in self._of(provider).items() if _COPY_HASH.fullmatch(name) for path in paths]
+        return sorted(path for path in map(Path, found) if _is_copy_of(path, page) and path.exists())
+
     def _of(self, provider: str) -> dict[str, list[str]]:
         if provider not in self._listed:
             found: dict[str, list[str]] = {}
@@ -100,6 +120,10 @@ class _OldPage:
     def in_doubt(self) -> bool:
         """Whether it holds words that writing it anew would lose."""
         return bool(self.data.strip(b"\0\r\n ")) and not (self.taken.complete and self.taken.intact)
+
+    def edited(self, new: str) -> bool:
+        """Whether a person changed it. The beginning of the very page that is to be written is one that was cut."""
+        return self.in_doubt and not new.encode("utf-8", "replace").startswith(self.data.rstrip(b"\0"))
 
 
 def page_paths(root: Path, provider: str | None = None) -> Iterator[Path]:
@@ -126,30 +150,93 @@ def write_page(
     The page there is found by `known_path` (from the ledger) or by the hash in its name. For many pages hand in one
     `index`, and call its `sync` at the end. A page keeps its name when the title changes, and gets a new one when the
     day does, or when it is to be `named` by this title because its name may show what is masked now. The user's parts
-    are taken over; if not all of them can be read, or the rest was edited, the old file stays beside it as
-    `<name>.conflict.md`. A kill leaves the old page or the new one, or both; the next call puts that right.
+    are taken over. A page that somebody edited elsewhere, or that cannot be read, is never written: if the archive says
+    something else by now than when it was written, that goes beside it as `<name>.conflict.md`. A kill leaves the old
+    page or the new one, or both; the next call puts that right.
     """
     shared, index = index is not None, index or PageIndex(root)
     old = _old_pages(conversation, head, known_path, index)
     target = _target(root, conversation, head, old, named)
     user = next((page.taken.user for page in old if not page.taken.user.blank), old[0].taken.user if old else NOBODYS)
-    data = render(conversation, head, user).encode("utf-8", "replace")
-    if len(old) == 1 and old[0].path == target and old[0].data == data:
+    text = render(conversation, head, user)
+    edited = [page for page in old if page.edited(text)]
+    if edited:
+        return _beside(conversation, head, old, edited[0], target, index)
+    data = text.encode("utf-8", "replace")
+    only = old[0] if len(old) == 1 and old[0].path == target else None
+    if only is not None and (only.data == data or (only.taken.complete and only.taken.seal == seal_of(text))):
         return PageWrite(target, written=False)
     conflict: Path | None = None
     for page in old:
-        if page.in_doubt or not (page.taken.user.blank or page.taken.user == user):
+        if not (page.taken.user.blank or page.taken.user == user):
             conflict = _keep(page, target)
     # A page that can be made again may wait for the flush of them all, the user's words may not.
     write_bytes(target, data, durable=not (shared and user.blank))
+    moved = _give_up(old, target, index, conversation.provider)
     index.add(conversation.provider, target)
+    for copy in index.copies(target, conversation.provider):
+        if is_state(copy):
+            copy.unlink()  # the page itself says it now
+    generated = written_by_program(target.read_bytes().decode("utf-8"))
+    return PageWrite(target, True, moved, conflict=conflict, generated=generated)
+
+
+def _beside(
+    conversation: Conversation,
+    head: PageHead,
+    old: list[_OldPage],
+    mine: _OldPage,
+    target: Path,
+    index: PageIndex,
+) -> PageWrite:
+    """Leave an edited page as it is (its name follows its day), and what the archive has to say beside it."""
+    state = render(conversation, head)
+    if mine.path != target:
+        make_folder(target.parent)
+        mine.path.rename(target)
+        sync_files([target])
+        index.add(conversation.provider, target)
+    for page in old:
+        if page is not mine and page.in_doubt:
+            _keep(page, target)
+    moved = _give_up(old, target, index, conversation.provider)
+    beside = index.copies(target, conversation.provider)
+    before = next((copy for copy in beside if is_state(copy)), None)
+    if _knows(mine, state):
+        if before is not None:
+            before.unlink()
+        return PageWrite(target, written=False, moved_from=moved, edited=True)
+    data = as_conflict(state).encode("utf-8", "replace")
+    if before is not None and before.read_bytes() == data:
+        return PageWrite(target, written=False, moved_from=moved, edited=True, conflict=before)
+    conflict = before or _free_name(target)
+    write_bytes(conflict, data)
+    index.add(conversation.provider, conflict)
+    generated = written_by_program(conflict.read_bytes().decode("utf-8"))
+    return PageWrite(target, True, moved, edited=True, conflict=conflict, generated=generated)
+
+
+def _knows(mine: _OldPage, state: str) -> bool:
+    """Does an edited page know all that the archive has? It does if it was made from that, or says the same (as after
+    the archive was made again from it). What cannot be read knows nothing."""
+    try:
+        have, want = parse(mine.data.decode("utf-8")), parse(state)
+    except (PageError, UnicodeDecodeError):
+        return False
+    return mine.taken.seal == seal_of(state) or (have.conversation, have.head) == (want.conversation, want.head)
+
+
+def _give_up(old: list[_OldPage], target: Path, index: PageIndex, provider: str) -> Path | None:
+    """Remove what stood elsewhere, now that `target` stands, and take along what is in conflict with it; the first of
+    these paths."""
     moved = [page.path for page in old if page.path != target]
     for path in moved:
-        if named is not None:
-            _move_copies(path, target)
-        path.unlink()
-    generated = written_by_program(target.read_bytes().decode("utf-8"))
-    return PageWrite(target, True, moved[0] if moved else None, conflict, generated)
+        for copy in index.copies(path, provider):
+            new = _free_name(target)
+            copy.rename(new)
+            index.add(provider, new)
+        path.unlink(missing_ok=True)
+    return moved[0] if moved else None
 
 
 def remove_page(path: Path, *, forget: bool = False) -> PageRemoval:
@@ -217,7 +304,7 @@ def _read(path: Path) -> _OldPage | None:
         return _OldPage(path, data, take_over(data.decode("utf-8")))
     except UnicodeDecodeError:
         taken = take_over(data.decode("utf-8", "replace"))
-        return _OldPage(path, data, Takeover(taken.user, complete=False, intact=False, key=taken.key))
+        return _OldPage(path, data, Takeover(taken.user, complete=False, intact=False, key=taken.key, seal=taken.seal))
 
 
 def _old_pages(conversation: Conversation, head: PageHead, known_path: Path | None, index: PageIndex) -> list[_OldPage]:
@@ -259,24 +346,35 @@ def _target(
 
 def _keep(page: _OldPage, beside: Path) -> Path:
     """Copy a page beside its successor, unless such a copy is there."""
-    number = 1
-    while True:
-        copy = beside.with_name(f"{beside.stem}.conflict{'' if number == 1 else f'-{number}'}.md")
-        if not copy.exists():
-            write_bytes(copy, page.data)
-            return copy
+    for copy in sorted(beside.parent.glob(f"{glob.escape(beside.stem)}.conflict*.md")):
         if copy.read_bytes() == page.data:
             return copy
+    copy = _free_name(beside)
+    write_bytes(copy, page.data)
+    return copy
+
+
+def _free_name(page: Path) -> Path:
+    """A name for something that is in conflict with a page."""
+    number = 1
+    while (name := page.with_name(f"{page.stem}.conflict{'' if number == 1 else f'-{number}'}.md")).exists():
         number += 1
+    return name
 
 
-def _move_copies(page: Path, target: Path) -> None:
-    """Copies of conflicts get the new name of their page, when the old one shows what is masked now."""
-    for copy in sorted(page.parent.glob(f"{glob.escape(page.stem)}.conflict*.md")):
-        number = 1
-        while (new := target.with_name(f"{target.stem}.conflict{'' if number == 1 else f'-{number}'}.md")).exists():
-            number += 1
-        copy.rename(new)
+def _is_copy_of(copy: Path, page: Path) -> bool:
+    return copy.parent == page.parent and copy.name.startswith(f"{page.stem}.conflict")
+
+
+def is_state(copy: Path) -> bool:
+    """Is this what the archive has to say beside an edited page (and not somebody's own version of a page)?"""
+    page = _read(copy)
+    return page is not None and page.taken.intact and page.data.startswith(_STATE)
+
+
+def as_conflict(page: str) -> str:
+    """A page as it stands beside one that somebody edited: with `status: conflict` in its front matter."""
+    return page.replace(_HEAD, _STATE.decode(), 1)
 
 
 def _conflicts(path: Path, key: tuple[str, str] | None) -> list[Path]:

@@ -26,6 +26,7 @@ _PROGRAM_KEYS = frozenset(
 )
 _USER_KEYS = ("tags", "aliases")
 _SEAL = re.compile(r"([0-9a-f]{8}) ([0-9a-f]{16})")
+_SEAL_LINE = re.compile(r"""^palace: ["']?[0-9a-f]{8} ([0-9a-f]{16})["']?[ \t]*\r?$""", re.MULTILINE)
 _FIRST_MARK = re.compile(r"^<!-- palace:([0-9a-f]{8}) ", re.MULTILINE)
 _NOTES = re.compile(r"\s*##[ \t]+Notes[ \t]*(?:\r?\n|\Z)", re.IGNORECASE)
 
@@ -56,13 +57,14 @@ class Takeover:
     """What must be kept when a page is written anew.
 
     `complete`: `user` is all that the user may have added in the parts that are theirs. `intact`: see `ParsedPage`.
-    `key`: whose page it is, as far as that can be read.
+    `key`: whose page it is, as far as that can be read. `seal`: what it was written from (see `seal_of`).
     """
 
     user: UserParts
     complete: bool
     intact: bool
     key: tuple[str, str] | None
+    seal: str | None = None
 
 
 def seal(body: str, values: Mapping[str, Any]) -> str:
@@ -70,6 +72,17 @@ def seal(body: str, values: Mapping[str, Any]) -> str:
     them, so that other quotes or another order, as note programs write them, are no change."""
     front = {name: values.get(name) or None for name in _PROGRAM_KEYS if name != "palace"}
     return short_hash("2", body, orjson.dumps(front, option=orjson.OPT_SORT_KEYS).decode(), length=16)
+
+
+def seal_of(page: str) -> str:
+    """The seal in the text of a page as `render` makes it. Two pages with the same one say the same."""
+    found = _SEAL_LINE.search(page)
+    return found[1] if found else ""
+
+
+def with_seal(page: str, seal: str) -> str:
+    """A page that somebody edited, noted as one that knows what stands under this seal; all else byte for byte."""
+    return _SEAL_LINE.sub(lambda line: line[0].replace(line[1], seal), page, count=1)
 
 
 def _first_seal(body: str, values: Mapping[str, Any]) -> str:
@@ -112,7 +125,7 @@ def take_over(text: str) -> Takeover:
     values = opened.values or {}
     provider, conversation_id = text_of(values, "provider"), text_of(values, "conversation_id")
     key = (provider, conversation_id) if provider and conversation_id else None
-    return Takeover(opened.user, opened.complete, opened.intact, key)
+    return Takeover(opened.user, opened.complete, opened.intact, key, opened.seal)
 
 
 def written_by_program(text: str) -> str:
@@ -121,6 +134,25 @@ def written_by_program(text: str) -> str:
     block, start = front_matter.split(text)
     ours = "".join(lines for name, lines in front_matter.entries(block or "") if name in _PROGRAM_KEYS)
     return ours + (text[start:] if opened.body is None else opened.body)
+
+
+def segments(text: str) -> list[tuple[str, bool]]:
+    """A page in any state, cut into pieces: (text, whether the program wrote it). Joined they are the page."""
+    block, start = front_matter.split(text.removeprefix("\ufeff"))
+    start += text.startswith("\ufeff")
+    lines = front_matter.entries(block or "")
+    head = text[:start]
+    written = "".join(lines for _, lines in lines)
+    pieces: list[tuple[str, bool]] = []
+    if block and head.count(written) == 1:
+        at = head.index(written)
+        pieces = [(head[:at], True), *((of, name in _PROGRAM_KEYS) for name, of in lines)]
+        pieces.append((head[at + len(written) :], True))
+    elif head:
+        pieces = [(head, True)]
+    token = _FIRST_MARK.search(text, start)
+    end = text.find(f"\n{MARK}{token[1]} end -->", start) if token else -1
+    return [*pieces, (text[start:end], True), (text[end:], False)] if end >= 0 else [*pieces, (text[start:], True)]
 
 
 def open_page(text: str) -> Opened:

@@ -101,27 +101,93 @@ def test_a_relative_known_path_lies_below_the_home(tmp_path: Path) -> None:
     assert not write_page(tmp_path, CHAT, HEAD, known_path=path.relative_to(tmp_path)).written
 
 
-def test_an_edited_body_is_kept_beside_the_rewritten_page(tmp_path: Path) -> None:
+def conflict_of(path: Path) -> Path:
+    return path.with_name(path.name.replace(".md", ".conflict.md"))
+
+
+def test_an_edited_page_is_never_written_and_what_is_new_goes_beside_it(tmp_path: Path) -> None:
     path = write_page(tmp_path, CHAT, HEAD).path
     annotate(path)
     edit(path, "How?", "How?\n\nMy remark.")
     edited = path.read_bytes()
     result = write_page(tmp_path, GROWN, HEAD, known_path=path)
-    assert result.conflict == path.with_name(NAME.replace(".md", ".conflict.md"))
-    assert result.conflict.read_bytes() == edited
+    assert (result.path, result.edited, result.conflict) == (path, True, conflict_of(path))
+    assert path.read_bytes() == edited
+    state = parse(result.conflict.read_text(encoding="utf-8"))
+    assert state.conversation.messages == GROWN.messages
+    assert (state.intact, state.user) == (True, UserParts(extra="status: conflict\n"))
     assert result.conflict.stat().st_mode & 0o777 == 0o600
-    assert user_parts(path) == MINE
-    assert "My remark" not in path.read_text(encoding="utf-8")
-    again = write_page(tmp_path, CHAT, HEAD, known_path=path)
-    assert again.conflict is None
+    assert "Thanks!" in result.generated
+    again = write_page(tmp_path, GROWN, HEAD, known_path=path)
+    assert (again.written, again.edited, again.conflict) == (False, True, result.conflict)
 
 
-def test_each_edit_has_its_own_copy_and_the_same_edit_one(tmp_path: Path) -> None:
+def test_an_edited_page_of_an_unchanged_conversation_is_no_conflict(tmp_path: Path) -> None:
     path = write_page(tmp_path, CHAT, HEAD).path
-    for remark in ("one", "two", "one"):
-        edit(path, "How?", remark)
-        write_page(tmp_path, CHAT, HEAD)
-    assert files(tmp_path) == [NAME.replace(".md", ".conflict-2.md"), NAME.replace(".md", ".conflict.md"), NAME]
+    edit(path, "How?", "How come?")
+    edited = path.read_bytes()
+    result = write_page(tmp_path, CHAT, HEAD, known_path=path)
+    assert (result.written, result.edited, result.conflict) == (False, True, None)
+    assert (path.read_bytes(), files(tmp_path)) == (edited, [NAME])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("title: Closing a pool", "title: Mine"),
+        ("date: 2024-05-03", "date: 2024-05-04"),
+        ("message_count: 2", "message_count: 3"),
+        ("rooms: []", "rooms: [pools]"),
+        ("# Closing a pool", "# Mine"),
+        ("So.", "So so."),
+    ],
+)
+def test_a_change_of_anything_but_the_users_parts_is_an_edit(tmp_path: Path, old: str, new: str) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(path, old, new)
+    edited = path.read_bytes()
+    assert write_page(tmp_path, GROWN, HEAD, known_path=path).conflict == conflict_of(path)
+    assert path.read_bytes() == edited
+
+
+def test_the_newest_state_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(path, "How?", "mine")
+    edited = path.read_bytes()
+    write_page(tmp_path, GROWN, HEAD)
+    longer = replace(GROWN, messages=[*GROWN.messages, Message("m4", "assistant", "Welcome.")])
+    result = write_page(tmp_path, longer, HEAD)
+    assert files(tmp_path) == [conflict_of(path).name, NAME]
+    assert "Welcome." in conflict_of(path).read_text(encoding="utf-8")
+    assert (result.written, path.read_bytes()) == (True, edited)
+    write_page(tmp_path, CHAT, HEAD)  # what the page was made from: nothing is left to say
+    assert (files(tmp_path), path.read_bytes()) == ([NAME], edited)
+
+
+def test_what_stands_beside_a_page_is_nobodys_but_what_the_archive_wrote(tmp_path: Path) -> None:
+    """An edited state, and the versions of pages that were kept before, are somebody's words."""
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(path, "How?", "mine")
+    write_page(tmp_path, GROWN, HEAD)
+    edit(conflict_of(path), "Thanks!", "Thanks, said I.")
+    result = write_page(tmp_path, GROWN, HEAD)
+    assert result.conflict == path.with_name(NAME.replace(".md", ".conflict-2.md"))
+    assert "Thanks, said I." in conflict_of(path).read_text(encoding="utf-8")
+    edit(path, "mine", "How?")  # as it was: it is the archive's again
+    write_page(tmp_path, GROWN, HEAD)
+    assert files(tmp_path) == [conflict_of(path).name, NAME]
+    assert parse(path.read_text(encoding="utf-8")).conversation.messages == GROWN.messages
+
+
+def test_an_edited_page_moves_with_its_day_unchanged_and_takes_its_conflict_along(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(path, "How?", "mine")
+    edited = path.read_bytes()
+    write_page(tmp_path, GROWN, HEAD)
+    result = write_page(tmp_path, GROWN, PageHead(date(2023, 12, 31)), known_path=path)
+    assert result.path.read_bytes() == edited
+    assert (result.moved_from, result.conflict) == (path, conflict_of(result.path))
+    assert files(tmp_path) == sorted([result.path.name, conflict_of(result.path).name])
 
 
 @pytest.mark.parametrize(
@@ -134,15 +200,43 @@ def test_each_edit_has_its_own_copy_and_the_same_edit_one(tmp_path: Path) -> Non
     ],
     ids=["torn", "front matter torn", "not UTF-8", "something else"],
 )
-def test_what_cannot_be_read_is_kept_whole(tmp_path: Path, damage) -> None:
+def test_what_cannot_be_read_is_left_and_the_page_goes_beside_it(tmp_path: Path, damage) -> None:
     path = write_page(tmp_path, CHAT, HEAD).path
     annotate(path)
     damaged = damage(path.read_bytes())
     path.write_bytes(damaged)
     result = write_page(tmp_path, CHAT, HEAD, known_path=path)
     assert result.conflict is not None
-    assert result.conflict.read_bytes() == damaged
-    assert parse(path.read_text(encoding="utf-8")).conversation.messages == CHAT.messages
+    assert path.read_bytes() == damaged
+    assert parse(result.conflict.read_text(encoding="utf-8")).conversation.messages == CHAT.messages
+
+
+@pytest.mark.parametrize("zeros", [0, 40])
+def test_a_page_that_was_cut_is_written_again(tmp_path: Path, zeros: int) -> None:
+    """Nothing stands in it that the whole page does not say."""
+    path = write_page(tmp_path, CHAT, HEAD).path
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] + b"\0" * zeros)
+    result = write_page(tmp_path, CHAT, HEAD, known_path=path)
+    assert (result.written, result.edited, path.read_bytes()) == (True, False, whole)
+
+
+def test_properties_that_a_note_program_adds_are_the_users(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(
+        path, "aliases: []\n", "aliases: []\ncssclasses:\n  - wide\nstatus: reading\nlinter-time: 2024-05-03T10:00:00\n"
+    )
+    result = write_page(tmp_path, GROWN, HEAD, known_path=path)
+    assert (result.written, result.edited, result.conflict) == (True, False, None)
+    assert "\ncssclasses:\n  - wide\nstatus: reading\nlinter-time: 2024-05-03T10:00:00\n---\n" in path.read_text()
+
+
+def test_a_page_whose_conversation_did_not_change_keeps_the_form_a_person_gave_its_properties(tmp_path: Path) -> None:
+    path = write_page(tmp_path, CHAT, HEAD).path
+    edit(path, "tags: []\naliases: []\n", "rating: 5\ntags: [a, b]\naliases: The pool\n")
+    before = path.read_bytes()
+    assert not write_page(tmp_path, CHAT, HEAD, known_path=path).written
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("left", [b"", b"\0" * 900], ids=["empty", "zeros"])
@@ -222,7 +316,7 @@ def test_page_paths_are_pages_only(tmp_path: Path) -> None:
     assert list(page_paths(tmp_path)) == []
     path = write_page(tmp_path, CHAT, HEAD).path
     edit(path, "How?", "What?")
-    write_page(tmp_path, CHAT, HEAD)
+    write_page(tmp_path, GROWN, HEAD)
     (path.parent / "index.md").write_text("mine")
     (path.parent.parent / ".DS_Store").write_text("x")
     assert list(page_paths(tmp_path)) == [path]
@@ -280,7 +374,7 @@ def test_forgetting_leaves_nothing(tmp_path: Path) -> None:
     path = write_page(tmp_path, CHAT, HEAD).path
     other = write_page(tmp_path, replace(CHAT, conversation_id="c2"), HEAD).path
     edit(path, "How?", "My remark.")
-    write_page(tmp_path, CHAT, HEAD)
+    assert write_page(tmp_path, GROWN, HEAD).conflict is not None
     moved = write_page(tmp_path, CHAT, PageHead(date(2025, 1, 1))).path
     annotate(moved)
     result = remove_page(moved, forget=True)

@@ -21,3 +21,10 @@ def workspace(tmp_path: Path, funnel: Funnel) -> Workspace:
     made = Workspace(settings=Settings(home=tmp_path / "home", display_zone="Asia/Shanghai"))
     made.__dict__["funnel"] = funnel
     return made
+
+
+"""Commands in this process, as for the tests of the command line."""
+
+from tests.cli.conftest import palace
+
+__all__ = ["palace"]

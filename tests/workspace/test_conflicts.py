@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import string
 from pathlib import Path
@@ -10,15 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from palace_pipeline.cli.app import app
 from palace_pipeline.doctor import examine
 from palace_pipeline.purge import purge_conversation
 from palace_pipeline.store.home import Home
 from palace_pipeline.transcripts.page import parse
 from palace_pipeline.transcripts.page_parts import segments
 from palace_pipeline.workspace.conflicts import NotResolved, find, lines_between, resolve
+from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import START, chat, export
 from tests.rebuild.archives import home_at, take
 from tests.transcripts.test_page import OWN
@@ -49,11 +47,6 @@ def grow(home: Home, *more: str) -> None:
     take(home, export(home.path.parent / "exports/a.json", chat("a", *texts, updated=LATER + len(more))))
 
 
-def palace(home: Home, *arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["--home", str(home.path), *arguments])
-    return result.exit_code, result.output
-
-
 def test_the_page_stays_and_the_new_state_goes_beside_it_with_a_line_in_the_log(home: Home) -> None:
     page = page_of(home)
     assert "how? I wonder" in page.read_text(encoding="utf-8")
@@ -70,22 +63,22 @@ def test_the_page_stays_and_the_new_state_goes_beside_it_with_a_line_in_the_log(
     assert not any(line[1:].startswith(("<!-- palace:", "palace:", "status:")) for line in shown)
 
 
-def test_both_sides_are_listed_for_people_and_for_programs(home: Home) -> None:
-    code, text = palace(home, "conflicts")
+def test_both_sides_are_listed_for_people_and_for_programs(home: Home, palace: Run) -> None:
+    result = palace("conflicts")
     name = page_of(home).relative_to(home.path).as_posix()
-    assert code == 1
-    assert f"mine     {name}" in text
-    assert "  +how? I wonder" in text
-    code, text = palace(home, "conflicts", "--json")
-    (found,) = json.loads(text)["conflicts"]
-    assert (code, found["page"], found["conversation_id"]) == (1, name, "a")
+    assert result.code == 1
+    assert f"mine     {name}" in result.out
+    assert "  +how? I wonder" in result.out
+    result = palace("conflicts", "--json")
+    (found,) = result.json["conflicts"]
+    assert (result.code, found["page"], found["conversation_id"]) == (1, name, "a")
     assert "+how? I wonder" in found["diff"]
 
 
-def test_keeping_mine_leaves_the_page_and_ends_it_until_the_archive_changes(home: Home) -> None:
+def test_keeping_mine_leaves_the_page_and_ends_it_until_the_archive_changes(home: Home, palace: Run) -> None:
     page = page_of(home)
     before = page.read_text(encoding="utf-8")
-    assert palace(home, "conflicts", "a", "--keep", "mine")[0] == 0
+    assert palace("conflicts", "a", "--keep", "mine").code == 0
     after = page.read_text(encoding="utf-8")
     changed = [one for one in zip(before.splitlines(), after.splitlines(), strict=True) if one[0] != one[1]]
     assert all(line.startswith("palace: ") for pair in changed for line in pair)
@@ -99,8 +92,8 @@ def test_keeping_mine_leaves_the_page_and_ends_it_until_the_archive_changes(home
     assert page.read_text(encoding="utf-8") == after
 
 
-def test_keeping_the_archive_writes_the_page_with_the_users_parts(home: Home) -> None:
-    code, _ = palace(home, "conflicts", page_of(home).name, "--keep", "archive")
+def test_keeping_the_archive_writes_the_page_with_the_users_parts(home: Home, palace: Run) -> None:
+    code = palace("conflicts", page_of(home).name, "--keep", "archive").code
     parsed = parse(page_of(home).read_text(encoding="utf-8"))
     assert (code, parsed.intact, find(home.path)) == (0, True, [])
     assert [message.text for message in parsed.conversation.messages] == ["how?", "so", "thanks"]
@@ -110,10 +103,10 @@ def test_keeping_the_archive_writes_the_page_with_the_users_parts(home: Home) ->
     assert find(home.path) == []
 
 
-def test_wrong_use_changes_nothing(home: Home) -> None:
+def test_wrong_use_changes_nothing(home: Home, palace: Run) -> None:
     before = {path: path.read_bytes() for path in home.conversations.rglob("*.md")}
     for arguments in (["a", "--keep", "both"], ["--keep", "mine"], ["nobody", "--keep", "mine"]):
-        assert palace(home, "conflicts", *arguments)[0] == 2
+        assert palace("conflicts", *arguments).code == 2
     assert {path: path.read_bytes() for path in home.conversations.rglob("*.md")} == before
 
 
