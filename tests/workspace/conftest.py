@@ -9,6 +9,9 @@ import pytest
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.settings import RedactionSettings, Settings
 from palace_pipeline.workspace.api import Workspace
+from tests.cli.conftest import palace
+
+__all__ = ["funnel", "palace", "workspace"]
 
 
 @pytest.fixture(scope="session")
@@ -21,10 +24,3 @@ def workspace(tmp_path: Path, funnel: Funnel) -> Workspace:
     made = Workspace(settings=Settings(home=tmp_path / "home", display_zone="Asia/Shanghai"))
     made.__dict__["funnel"] = funnel
     return made
-
-
-"""Commands in this process, as for the tests of the command line."""
-
-from tests.cli.conftest import palace
-
-__all__ = ["palace"]
