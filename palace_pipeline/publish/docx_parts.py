@@ -73,6 +73,9 @@ _EDGES = "".join(
     f'<w:{side} w:val="single" w:sz="4" w:space="0" w:color="BFC5CC"/>'
     for side in ("top", "left", "bottom", "right", "insideH", "insideV")
 )
+_INSIDE = '<w:left w:w="60" w:type="dxa"/><w:right w:w="60" w:type="dxa"/>'
+_TIGHT = '<w:spacing w:after="120" w:line="240" w:lineRule="auto"/><w:contextualSpacing/>'
+_CELL = '<w:spacing w:before="20" w:after="20" w:line="240" w:lineRule="auto"/>'
 _STYLES = (
     f"{_XML}<w:styles {_W}><w:docDefaults><w:rPrDefault><w:rPr>"
     '<w:rFonts w:ascii="Calibri" w:hAnsi="Calibri" w:eastAsia="Microsoft YaHei" w:cs="Arial"/>'
@@ -87,19 +90,20 @@ _STYLES = (
     + _heading(5, 21, 160)
     + _heading(6, 21, 160)
     + _style("Day", "Day", '<w:spacing w:before="360" w:after="120"/><w:jc w:val="center"/>', _GREY + _sizes(19))
-    + _style("Written", "As written", '<w:spacing w:after="0"/>')
+    + _style("Written", "As written", '<w:spacing w:after="120"/><w:contextualSpacing/>')
     + _style("Beside", "Beside", '<w:spacing w:after="40"/>', _GREY + _sizes(19))
-    + _style("Code", "Code", f'{_SHADE}<w:spacing w:after="0" w:line="240" w:lineRule="auto"/>', _MONO + _sizes(18))
+    + _style("Code", "Code", _SHADE + _TIGHT, _MONO + _sizes(18))
     + _style("Quote", "Quote", '<w:ind w:left="480"/>', f"<w:i/><w:iCs/>{_GREY}")
     + _style("ListParagraph", "List Paragraph", '<w:spacing w:after="60"/>')
     + _style("ListMore", "List Continue", '<w:spacing w:after="60"/><w:ind w:left="480"/>')
-    + _style("Cell", "Cell", '<w:spacing w:before="20" w:after="20" w:line="240" w:lineRule="auto"/>', _sizes(19))
+    + _style("Cell", "Cell", _CELL, _sizes(19))
+    + _style("FineCell", "Fine cell", _CELL, _sizes(11))
     + _style("Rule", "Rule", '<w:pBdr><w:bottom w:val="single" w:sz="6" w:space="1" w:color="BFC5CC"/></w:pBdr>')
     + _style("Footer", "footer", '<w:jc w:val="center"/>', _GREY + _sizes(18))
     + _style("CodeInline", "Code inline", "", f"{_MONO}{_sizes(19)}{_SHADE}", based="", kind="character")
     + _style("Hyperlink", "Hyperlink", "", '<w:color w:val="0A5CC2"/><w:u w:val="single"/>', based="", kind="character")
     + '<w:style w:type="table" w:styleId="Grid"><w:name w:val="Table Grid"/><w:tblPr><w:tblBorders>'
-    f"{_EDGES}</w:tblBorders></w:tblPr></w:style></w:styles>"
+    f"{_EDGES}</w:tblBorders><w:tblCellMar>{_INSIDE}</w:tblCellMar></w:tblPr></w:style></w:styles>"
 )
 FIXED_PARTS: Mapping[str, str] = {
     "[Content_Types].xml": _TYPES,

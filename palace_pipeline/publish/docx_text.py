@@ -11,7 +11,7 @@ from markdown_it.token import Token
 
 from palace_pipeline.publish.code import coloured
 from palace_pipeline.publish.links import Links
-from palace_pipeline.publish.view import runs_left
+from palace_pipeline.publish.view import MANY_COLUMNS, runs_left
 
 COLOURS = {"k": "A3307A", "s": "1A6B2F", "m": "8A4B00", "c": "68707A", "f": "5A3EA8", "x": "B42318", "i": "1A6B2F"}
 _DEEPEST_LIST = 8
@@ -154,6 +154,7 @@ class Writer:
 
     def _table(self, tokens: list[Token]) -> str:
         rows: list[list[str]] = []
+        style = "FineCell" if sum(token.type == "th_open" for token in tokens) > MANY_COLUMNS else "Cell"
         head = True
         heads = 0
         right = False
@@ -167,7 +168,7 @@ class Writer:
                 right = str(token.attrs.get("style", "")).endswith("right")
             elif token.type == "inline" and rows:
                 inner = self.inline(token.children or [], bold=head)
-                rows[-1].append(paragraph(inner, style="Cell", text=token.content, right=right))
+                rows[-1].append(paragraph(inner, style=style, text=token.content, right=right))
         columns = max(map(len, rows), default=1) or 1
         width = 9_600 // columns
         grid = "".join(f'<w:gridCol w:w="{width}"/>' for _ in range(columns))

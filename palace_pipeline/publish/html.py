@@ -21,7 +21,7 @@ from palace_pipeline.model import Attachment
 from palace_pipeline.publish.code import coloured
 from palace_pipeline.publish.links import Links, bare_links
 from palace_pipeline.publish.markdown import tokens_of
-from palace_pipeline.publish.view import Part, View, contents_of, file_line, runs_left
+from palace_pipeline.publish.view import MANY_COLUMNS, Part, View, contents_of, file_line, runs_left
 from palace_pipeline.transcripts.page_tail import squeezed
 
 _SIMPLE = {
@@ -40,8 +40,6 @@ _SIMPLE = {
 _LINES = frozenset({"paragraph", "list_item"})
 _AROUND = frozenset({"blockquote", "bullet_list", "ordered_list", "table"})
 """What has other blocks inside: `dir="auto"` would leave those out that have a direction of their own."""
-_MANY_COLUMNS = 8
-"""A table of more columns is set smaller on paper, where it cannot be moved under the reader's eye."""
 _LINK = 'rel="noopener noreferrer nofollow"'
 
 
@@ -258,7 +256,7 @@ def _table(tokens: list[Token], at: int) -> str:
         columns += token.type == "th_open"
         if token.type == "thead_close":
             break
-    wide = ' class="wide"' if columns > _MANY_COLUMNS else ""
+    wide = ' class="wide"' if columns > MANY_COLUMNS else ""
     return f'<div class="table"{_direction(tokens, at)}><table{wide}>\n'
 
 

@@ -14,6 +14,8 @@ from palace_pipeline.transcripts.terms import written_traditionally
 
 _MARKDOWN_OF_PEOPLE = (*DOCUMENT_PROVIDERS, "session", "perplexity")
 """Providers whose user rows are Markdown; elsewhere people type text, and `__init__` is no bold word."""
+MANY_COLUMNS = 8
+"""A table of more columns is set smaller on paper, where it cannot be moved under the reader's eye."""
 _LANGUAGE_BY = 4_000
 _KANA = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f]")
 _HANGUL = re.compile("[\uac00-\ud7af\u1100-\u11ff]")
