@@ -30,6 +30,8 @@ PROVIDERS = (
 )
 DOCUMENT_PROVIDERS = ("markdown", "text")
 """Providers whose 'conversation' is a document without speakers."""
+CURRENT_PROVIDERS = (*DOCUMENT_PROVIDERS, "session")
+"""Providers whose file says all that there is now: what an earlier state of it said is gone."""
 
 
 @dataclass(slots=True)

@@ -212,13 +212,20 @@ class Settings(_Strict):
 
     @property
     def folders(self) -> list[Path]:
-        """The export folders as absolute paths (relative ones lie in the home)."""
+        """The export folders as absolute paths (relative ones lie in the home), and the sessions of the workspace if there
+        are any."""
+        sessions = self.home / "sessions"
+        configured = self._configured
+        return [*configured, sessions] if sessions not in configured and sessions.is_dir() else configured
+
+    @property
+    def _configured(self) -> list[Path]:
         return [source.path if source.path.is_absolute() else self.home / source.path for source in self.sources]
 
     def timezone_of(self, path: Path) -> tzinfo | None:
         """The configured zone for naive times of a file: that of the longest source path above it."""
         best: tuple[int, str] | None = None
-        for source, folder in zip(self.sources, self.folders, strict=True):
+        for source, folder in zip(self.sources, self._configured, strict=True):
             if source.timezone and path.resolve().is_relative_to(folder.resolve()):
                 best = max(best or (0, ""), (len(str(folder)), source.timezone))
         return ZoneInfo(best[1]) if best else None

@@ -60,8 +60,8 @@ Place = tuple[str, str]
 def scan(paths: Iterable[Path], home: Path | None = None, after: Place | None = None) -> Iterator[Seen | Missing]:
     """Every file below the paths (a file stands for itself), in a fixed order; links are named, never followed.
 
-    `home`: the archive itself, which is no export of anything (its inbox is). `after`: leave out what lies before the
-    place where an earlier look ended (all is looked at if there is no such place any more).
+    `home`: the archive itself, which is no export of anything (its inbox and its sessions are). `after`: leave out what
+    lies before the place where an earlier look ended (all is looked at if there is no such place any more).
     """
     archive = str(home.absolute()) if home is not None else None
     paths = [path.absolute() for path in paths]
@@ -74,7 +74,7 @@ def scan(paths: Iterable[Path], home: Path | None = None, after: Place | None = 
         if (
             home is not None
             and path.is_relative_to(home.absolute())
-            and not path.is_relative_to(home.absolute() / "inbox")
+            and not any(path.is_relative_to(home.absolute() / name) for name in ("inbox", "sessions"))
         ):
             yield Seen(str(path), str(path), 0, 0, 0, 0, "the archive itself", expected=True)
             continue

@@ -33,7 +33,7 @@ from palace_pipeline.ingest.rest import ATTEMPTS, CHANGING, Disturbed, hash_and_
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire, settle_noted
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
-from palace_pipeline.model import DOCUMENT_PROVIDERS, Conversation, Skip, short_hash
+from palace_pipeline.model import CURRENT_PROVIDERS, Conversation, Skip, short_hash
 from palace_pipeline.stages.progress import report as report_progress
 from palace_pipeline.store import catalogue
 from palace_pipeline.store.home import Home
@@ -339,7 +339,7 @@ class Run:
             "JOIN sightings s USING (provider, conversation_id, record) WHERE r.element = ?",
             (element,),
         )
-        if any(seen["superseded"] and seen["provider"] in DOCUMENT_PROVIDERS for seen in shown):
+        if any(seen["superseded"] and seen["provider"] in CURRENT_PROVIDERS for seen in shown):
             return False  # a note that says again what it said before: its newest state is this one
         self._part_of(file, member, position, element)
         for skip in orjson.loads(row["skips"]):

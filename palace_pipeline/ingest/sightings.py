@@ -10,7 +10,7 @@ from sqlite3 import Row
 
 from palace_pipeline.ingest.paged import give_way
 from palace_pipeline.model import (
-    DOCUMENT_PROVIDERS,
+    CURRENT_PROVIDERS,
     Conversation,
     from_record,
     record_identity,
@@ -69,7 +69,7 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
         "SELECT messages, superseded FROM sightings WHERE provider = ? AND conversation_id = ? AND record = ?",
         (*key, record),
     )
-    if known is not None and not (known["superseded"] and conversation.provider in DOCUMENT_PROVIDERS):
+    if known is not None and not (known["superseded"] and conversation.provider in CURRENT_PROVIDERS):
         return News(record, known["messages"], False, 0, 0)
     if vault is not None:
         vault.put_record_parts(record, record_parts(conversation))
@@ -129,8 +129,8 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             (len(added), *key),
         )
     ledger.note_messages(key, {name: index[name] for name in added | changed})
-    if conversation.provider in DOCUMENT_PROVIDERS:
-        # A document has no history of its own: what its file says now is what it says.
+    if conversation.provider in CURRENT_PROVIDERS:
+        # A document or session has no history of its own: what its file says now is what it says.
         ledger.write(
             "UPDATE sightings SET superseded = max(superseded, 1) WHERE provider = ? AND conversation_id = ? "
             "AND record != ?",

@@ -21,6 +21,7 @@ from palace_pipeline.transcripts.page import PageHead, render
 from palace_pipeline.transcripts.page_parts import segments, written_by_program
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
+from palace_pipeline.workspace.index import Row, add_rows, clean_rows, conversation_row, forget_rows, page_key
 from palace_pipeline.workspace.logs import append_error
 
 WITHHELD = ""
@@ -57,6 +58,7 @@ def write_pages(job: Job) -> Counts:
                 }
                 page_of: dict[Key, str | None] = {}
                 held: dict[Key, list[Place]] = {}
+                listed: list[Row] = []
                 shown = list(
                     conversations_of(
                         lake.read("clean/conversations", [month], keys=keys),
@@ -103,12 +105,16 @@ def write_pages(job: Job) -> Counts:
                         counts["scan_hits"] += result.path.exists()
                         continue
                     page_of[key] = result.path.relative_to(home.path).as_posix()
+                    if conversation.provider != "session":  # its live page is in the index already
+                        listed.append(conversation_row(conversation, head["day"], result.tags, page_of[key] or ""))
                 for row in part:
                     key = key_of(row)
                     if key not in page_of and (path := known[key]) is not None:
                         _remove(path, funnel, forget=row["status"] == "purged")
                         counts["removed"] += 1
                 index.sync()
+                forget_rows(home.path, {page_key(*key) for key in keys if key not in page_of})
+                add_rows(home.path, listed)
                 built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
                 with ledger.transaction():
                     ledger.write_many(
@@ -124,6 +130,7 @@ def write_pages(job: Job) -> Counts:
             for copy in pages.conflict_copies(home.path):
                 clean_copy(copy, funnel)
             ledger.set_meta("conflicts_recipe", job.recipes.redaction)
+            clean_rows(home.path, funnel)
         return logged(job, ledger, "pages", started, counts)
 
 

@@ -39,16 +39,18 @@ def append_chosen(path: Path, choose: Callable[[bytes], Sequence[str]], *, head:
     return lines
 
 
-def keep_lines(path: Path, keep: Callable[[str], bool]) -> int:
-    """Take lines out of a file that otherwise only grows (what is purged has to go); returns how many went."""
+def change_lines(path: Path, change: Callable[[str], str | None]) -> int:
+    """Write lines anew, or take them out (None), in a file that otherwise only grows: what is purged or masked has to go.
+    Returns how many lines changed."""
     if not path.exists():
         return 0
     with _own_turn(path) as descriptor:
         lines = _read(descriptor, 0).decode("utf-8", "replace").split("\n")
-        kept = [line for line in lines if keep(line)]
-        if len(kept) < len(lines):
-            write_bytes(path, "\n".join(kept).encode("utf-8", "replace"))
-    return len(lines) - len(kept)
+        changed = [change(line) for line in lines]
+        count = sum(new != line for new, line in zip(changed, lines, strict=True))
+        if count:
+            write_bytes(path, "\n".join(line for line in changed if line is not None).encode("utf-8", "replace"))
+    return count
 
 
 @contextmanager

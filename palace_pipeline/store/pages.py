@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from palace_pipeline.model import Conversation, page_hash
@@ -50,6 +50,8 @@ class PageWrite:
     edited: bool = False
     conflict: Path | None = None
     generated: str = ""
+    tags: tuple[str, ...] = ()
+    """The user's."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -161,11 +163,11 @@ def write_page(
     text = render(conversation, head, user)
     edited = [page for page in old if page.edited(text)]
     if edited:
-        return _beside(conversation, head, old, edited[0], target, index)
+        return replace(_beside(conversation, head, old, edited[0], target, index), tags=user.tags)
     data = text.encode("utf-8", "replace")
     only = old[0] if len(old) == 1 and old[0].path == target else None
     if only is not None and (only.data == data or (only.taken.complete and only.taken.seal == seal_of(text))):
-        return PageWrite(target, written=False)
+        return PageWrite(target, written=False, tags=user.tags)
     conflict: Path | None = None
     for page in old:
         if not (page.taken.user.blank or page.taken.user == user):
@@ -178,7 +180,7 @@ def write_page(
         if is_state(copy):
             copy.unlink()  # the page itself says it now
     generated = written_by_program(target.read_bytes().decode("utf-8"))
-    return PageWrite(target, True, moved, conflict=conflict, generated=generated)
+    return PageWrite(target, True, moved, conflict=conflict, generated=generated, tags=user.tags)
 
 
 def _beside(

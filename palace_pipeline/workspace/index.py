@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from palace_pipeline.model import Conversation, page_hash
-from palace_pipeline.store.appending import append_chosen, keep_lines
+from palace_pipeline.store.appending import append_chosen, change_lines
 from palace_pipeline.workspace import names
 from palace_pipeline.workspace.session import SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
+
+if TYPE_CHECKING:
+    from palace_pipeline.redaction.funnel import Funnel
 
 INDEX = Path("index.md")
 HEAD = "# Index\n\n| date | title | tags | summary | path |\n|---|---|---|---|---|\n"
@@ -61,12 +65,12 @@ def key_of(path: str) -> str:
         return session
     parts = path.split("/")
     hashed = _HASH.search(path) if len(parts) == 4 else None
-    return conversation_key(parts[1], hashed[1]) if hashed is not None else path
+    return f"{parts[1]}:{hashed[1]}" if hashed is not None else path
 
 
-def conversation_key(provider: str, hash8: str) -> str:
-    """The id of a conversation in the index."""
-    return f"{provider}:{hash8}"
+def page_key(provider: str, conversation_id: str) -> str:
+    """The id of an imported conversation in the index: `provider:hash8`."""
+    return f"{provider}:{page_hash(provider, conversation_id)}"
 
 
 def session_row(session: Session, path: str) -> Row:
@@ -120,7 +124,7 @@ def find(home: Path, wanted: str) -> Row | None:
 
 def find_conversation(home: Path, provider: str, conversation_id: str) -> Row | None:
     """The last row of an imported conversation."""
-    return find(home, conversation_key(provider, page_hash(provider, conversation_id)))
+    return find(home, page_key(provider, conversation_id))
 
 
 def rows(home: Path) -> list[Row]:
@@ -129,12 +133,27 @@ def rows(home: Path) -> list[Row]:
     return [row for line in found.values() if (row := parse_row(line)) is not None]
 
 
-def forget(home: Path, keys: Collection[str]) -> int:
+def forget_rows(home: Path, keys: Collection[str]) -> int:
     """Take all rows of these ids out (purged, withheld or gone); returns how many there were."""
     if not keys or not (home / INDEX).exists() or not _last_lines(_data(home), keys):
         return 0
     gone = frozenset(keys)
-    return keep_lines(home / INDEX, lambda line: (row := parse_row(line)) is None or row.key not in gone)
+    return change_lines(home / INDEX, lambda line: None if (row := parse_row(line)) and row.key in gone else line)
+
+
+def clean_rows(home: Path, funnel: Funnel) -> int:
+    """Mask in all rows what the rules of today find; returns how many rows changed. The paths in them stay: a page that
+    is named anew has a new row."""
+    found = {line: row for line in _data(home).decode("utf-8", "replace").split("\n") if (row := parse_row(line))}
+    changed = {line: new for line, row in found.items() if (new := _cleaned(row, funnel).line()) != line}
+    return change_lines(home / INDEX, lambda line: changed.get(line, line)) if changed else 0
+
+
+def _cleaned(row: Row, funnel: Funnel) -> Row:
+    said = {"title": row.title, "summary": row.summary, **{f"tag {n}": tag for n, tag in enumerate(row.tags)}}
+    clean = funnel.redact_fields(said).texts
+    tags = tuple(text for name, text in clean.items() if name.startswith("tag "))
+    return replace(row, title=clean["title"], summary=clean["summary"], tags=tags)
 
 
 def _data(home: Path) -> bytes:

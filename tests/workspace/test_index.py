@@ -75,7 +75,7 @@ def test_lines_that_people_put_in_are_left_alone(tmp_path: Path) -> None:
     )
     index.add_rows(tmp_path, [PAGE])
     assert index.rows(tmp_path) == [SESSION, PAGE]
-    assert index.forget(tmp_path, [SESSION.key]) == 1
+    assert index.forget_rows(tmp_path, [SESSION.key]) == 1
     text = file.read_text(encoding="utf-8")
     assert "A remark." in text
     assert "修复" not in text
@@ -85,6 +85,6 @@ def test_lines_that_people_put_in_are_left_alone(tmp_path: Path) -> None:
 def test_what_is_forgotten_was_there_in_all_its_rows(tmp_path: Path) -> None:
     index.add_rows(tmp_path, [SESSION, PAGE])
     index.add_rows(tmp_path, [replace(SESSION, title="new")])
-    assert index.forget(tmp_path, [SESSION.key]) == 2
-    assert index.forget(tmp_path, [SESSION.key]) == 0
+    assert index.forget_rows(tmp_path, [SESSION.key]) == 2
+    assert index.forget_rows(tmp_path, [SESSION.key]) == 0
     assert index.find(tmp_path, SESSION.key) is None

@@ -291,7 +291,7 @@ def test_twenty_processes_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_kills_tear_nothing_and_lose_nothing(tmp_path: Path) -> None:
-    _run("killed", str(tmp_path / "home"), "40", "7", seconds=120)
+    _run("killed", str(tmp_path / "home"), "15", "7", seconds=120)
 
 
 @pytest.mark.slow

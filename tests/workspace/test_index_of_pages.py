@@ -1,0 +1,104 @@
+"""The index of an archive: imported conversations get their rows from the pages stage, live sessions from their writer;
+and live sessions are a source like any export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.store.home import Home
+from palace_pipeline.workspace import index
+from palace_pipeline.workspace.api import Workspace
+from tests.ingest.exports_for_tests import chat, export
+from tests.rebuild.archives import home_at, take
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return home_at(tmp_path / "home")
+
+
+def _live(home: Home, funnel: Funnel) -> Workspace:
+    workspace = Workspace(settings=home.settings)
+    workspace.__dict__["funnel"] = funnel
+    return workspace
+
+
+def _rows(home: Home, provider: str) -> list[dict[str, object]]:
+    with home.ledger() as ledger:
+        months = [row[0] for row in ledger.rows("SELECT DISTINCT substr(day, 1, 7) FROM conversations")]
+    frame = home.lake.read("clean/messages", months)
+    return [row for row in frame.sort("conversation_id", "seq").iter_rows(named=True) if row["provider"] == provider]
+
+
+def test_an_imported_conversation_has_a_row_and_an_unchanged_archive_no_new_one(home: Home, tmp_path: Path) -> None:
+    source = export(
+        tmp_path / "in" / "conversations.json", chat("Oven", "How do I fix the oven? It stays cold.", "So.")
+    )
+    take(home, source.parent)
+    (row,) = index.rows(home.path)
+    assert (row.title, row.summary, row.tags) == ("Chat Oven", "How do I fix the oven?", ())
+    assert (home.path / row.path).is_file()
+    before = (home.path / "index.md").read_bytes()
+    take(home, source.parent)
+    assert (home.path / "index.md").read_bytes() == before
+    export(source, chat("Oven", "How do I fix the oven? It stays cold.", "So.", "And then?"))
+    take(home, source.parent)
+    assert (home.path / "index.md").read_bytes() == before, "the row says nothing new"
+
+
+def test_a_live_session_becomes_rows_and_follows_its_page(home: Home, funnel: Funnel) -> None:
+    workspace = _live(home, funnel)
+    page = workspace.new("修复烤箱", input="烤箱不热了", tags=["烤箱"], model="m")
+    workspace.append(page.id, "tools", "measure", who="multimeter")
+    workspace.append(page.id, "todo", "- [ ] 买温控器", tokens_in=100, tokens_out=20)
+    folder = home.path / "sessions"
+    take(home, folder)
+    rows = _rows(home, "session")
+    assert [(row["role"], row["text"]) for row in rows[1:]] == [
+        ("user", "烤箱不热了"),
+        ("tool", "measure"),
+        ("assistant", "- [ ] 买温控器"),
+    ]
+    front = orjson.loads(str(rows[0]["text"]))
+    assert (front["tags"], front["status"], front["todos_open"]) == (["烤箱"], "open", 1)
+    assert (rows[0]["tokens_in"], rows[0]["hidden_reason"]) == (100, "front matter of a session")
+    # By hand: an entry is changed, another goes; the rows say what the page says now.
+    text = page.path.read_text(encoding="utf-8")
+    page.path.write_text(text.replace("- [ ] 买", "- [x] 买").replace("measure\n", "measured\n"), encoding="utf-8")
+    take(home, folder)
+    rows = _rows(home, "session")
+    assert [row["text"] for row in rows[1:]] == ["烤箱不热了", "measured", "- [x] 买温控器"]
+    assert orjson.loads(str(rows[0]["text"]))["todos_done"] == 1
+    assert len(index.rows(home.path)) == 1, "the page of its rows has no row of its own"
+
+
+def test_nothing_flows_back_into_a_session(home: Home, funnel: Funnel) -> None:
+    workspace = _live(home, funnel)
+    page = workspace.new("x", input="hello")
+    page.path.write_text(
+        page.path.read_text(encoding="utf-8") + "\nmy mail is jane.roe@fastmail.net\n", encoding="utf-8"
+    )
+    before = page.path.read_bytes()
+    take(home, home.path / "sessions")
+    assert page.path.read_bytes() == before
+    assert any("[REDACTED:email]" in str(row["text"]) for row in _rows(home, "session"))
+
+
+def test_the_sessions_of_a_home_are_read_without_being_configured(home: Home, funnel: Funnel) -> None:
+    assert home.path / "sessions" not in home.settings.folders
+    _live(home, funnel).new("x", input="hello")
+    assert home.path / "sessions" in home.settings.folders
+
+
+def test_one_side_of_a_conflict_is_no_session(home: Home, funnel: Funnel) -> None:
+    workspace = _live(home, funnel)
+    page = workspace.new("x", input="hello")
+    page.path.with_name(page.path.name.replace(".md", ".conflict.md")).write_bytes(
+        page.path.read_bytes().replace(b"hello", b"other")
+    )
+    take(home, home.path / "sessions")
+    assert [row["text"] for row in _rows(home, "session")][1:] == ["hello"]
