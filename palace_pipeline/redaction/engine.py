@@ -58,6 +58,8 @@ class Engine(Protocol):
 
 _DIGITS = b"0123456789"
 _BACKSLASH = 92
+_GOING_ON = (b".", b":", b"|", b"~", b"=")
+"""Behind these another part of a token may stand."""
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
 _RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
 _BASE64_TEXT = re.compile(
@@ -192,7 +194,9 @@ class RuleEngine:
     def _anchored(self, text: str, data: bytes, work: Work, places: list[tuple[int, int, int]]) -> Iterator[Hit]:
         done: dict[str, int] = {}
         for index, start, end in places:
-            anchor, rules = self._looking.rules[index]
+            anchor, rules, bound = self._looking.rules[index]
+            if bound and start and data[start - 1] in ALNUM and data[start - 2] != _BACKSLASH:
+                continue  # the middle of a word
             if anchor == AT:
                 found = pii.email_at(data, start, text)
                 if found is not None:
@@ -240,10 +244,12 @@ class RuleEngine:
         said: Said | None = None
         for start, end in _RUN.spans(data):
             number = NUMBER.match(data, start, end)
-            if number is not None and data[end : end + 1] != b"=":
+            after = data[end : end + 1]
+            if number is not None and after != b"=":
                 if number.lastindex:
                     continue  # a UUID
-                self._located_at(text, data, start, own)
+                if after == b".":  # none of the others is a number in hex alone
+                    self._located_at(text, data, start, own)
                 size = end - start
                 if size in DIGEST_SIZES:
                     said = said or Said(text, data, seen.marks)
@@ -260,15 +266,17 @@ class RuleEngine:
                 edge += 1
             run = data[edge:end]
             digits = len(run) - len(run.translate(None, _DIGITS))
-            if data[end : end + 1] == b"=":  # padding of base64
+            if after == b"=":  # padding of base64
                 end += 2 if data[end + 1 : end + 2] == b"=" else 1
             size = end - start
             if digits:
                 self._located_at(text, data, edge, own)
                 if 26 <= size <= 52 and data[start] in b"13KL5T9c" and (kind := pii.base58_check(text[start:end])):
                     own.append(Hit(start, end, kind, kind, "personal", 0.95, text[start:end]))
+            if known.get(edge, 0) >= end and after not in _GOING_ON and (not edge or data[edge - 1] not in b".:|~/"):
+                pass  # all of it is known
             # letters alone are a token only with the sign of base64 behind them
-            if (digits or size > len(run)) and end - edge >= 20 and (digits > 1 or b"_" in run or b"-" in run):
+            elif (digits or size > len(run)) and end - edge >= 20 and (digits > 1 or b"_" in run or b"-" in run):
                 said = said or Said(text, data, seen.marks)
                 token = unknown_token(data, edge, end, said)
                 if token is not None and known.get(token.start, 0) < token.end:

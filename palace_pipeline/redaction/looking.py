@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from palace_pipeline.redaction import names, pii, telling, views
 from palace_pipeline.redaction.rules import Rule
@@ -14,8 +14,7 @@ from palace_pipeline.redaction.tokens import SAID
 URL, BEGIN, AT = b"://", b"-----BEGIN ", b"@"
 
 
-@dataclass(slots=True, frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """What stands in a text: places as (index, start, end) of anchors, telling words and marks, (start, end) of the stems of names;
     and which signs of personal data and of views there are."""
 
@@ -27,12 +26,14 @@ class Seen:
     views: Collection[int]
 
 
+_NOTHING = Seen([], [], [], [], (), ())
+
 _SIGNS = Signs([*pii.SIGNS, *views.SIGNS])
 _VIEWS = len(pii.SIGNS)
 """Where the signs of views begin among the signs."""
-_WORDS = Literals([*telling.TELLING, *SAID.keys, *names.STEMS])
-_MARKS, _STEMS = len(telling.TELLING), len(telling.TELLING) + len(SAID.keys)
-"""Where the marks and the stems begin among the words."""
+_WORDS = [*telling.TELLING, *SAID.keys, *names.STEMS]
+_MARKS, _STEMS, _ANCHORS = len(telling.TELLING), len(telling.TELLING) + len(SAID.keys), len(_WORDS)
+"""Where marks, stems and anchors begin among what is looked for."""
 
 
 class Looking:
@@ -44,15 +45,44 @@ class Looking:
             for anchor in rule.anchors:
                 after = re.compile(anchor.after) if anchor.after else None
                 by_text.setdefault(anchor.text, []).append((rule, after))
-        self.rules = list(by_text.items())
-        self._anchors = Literals(list(by_text))
+        self.rules = [
+            (text, found, bool(found) and not any(rule.back for rule, _ in found)) for text, found in by_text.items()
+        ]
+        """Of each anchor its text, its rules, and whether nothing but the left edge of a token may stand before it."""
+        self._anchors = list(by_text)
+        self._find = Literals([*_WORDS, *map(bytes.lower, by_text)])
 
     def seen(self, texts: Sequence[bytes]) -> list[Seen]:
         """What stands in each text. Pass by pass over all of them: the tables of a pass stay in the processor's cache."""
-        anchors = [self._anchors.places(data) for data in texts]
-        words = [_WORDS.places(data.lower()) for data in texts]
+        places = [self._find.places(data.lower()) for data in texts]
         signs = [_SIGNS.seen(data) for data in texts]
-        return [_seen(*found) for found in zip(anchors, words, signs, strict=True)]
+        return [
+            self._seen(*found) if found[1] or found[2] else _NOTHING for found in zip(texts, places, signs, strict=True)
+        ]
+
+    def _seen(self, data: bytes, places: list[tuple[int, int, int]], signs: Collection[int]) -> Seen:
+        anchors: list[tuple[int, int, int]] = []
+        words: list[tuple[int, int, int]] = []
+        marks: list[tuple[int, int, int]] = []
+        stems: list[tuple[int, int]] = []
+        for place in places:
+            index, start, end = place
+            if index >= _ANCHORS:
+                index -= _ANCHORS
+                if data.startswith(self._anchors[index], start):  # their case counts
+                    anchors.append((index, start, end))
+            elif index >= _STEMS:
+                stems.append((start, end))
+            elif index >= _MARKS:
+                marks.append((index - _MARKS, start, end))
+            else:
+                words.append(place)
+        if len(stems) > 1:
+            stems.sort()
+        if not signs:
+            return Seen(anchors, words, marks, stems, (), ())
+        personal = [sign for sign in signs if sign < _VIEWS]
+        return Seen(anchors, words, marks, stems, personal, [sign - _VIEWS for sign in signs if sign >= _VIEWS])
 
 
 BATCH = 500_000
@@ -69,20 +99,3 @@ def batches(fields: Sequence[str]) -> Iterator[Sequence[str]]:
             start, size = index + 1, 0
     if start < len(fields):
         yield fields[start:]
-
-
-def _seen(anchors: list[tuple[int, int, int]], found: list[tuple[int, int, int]], signs: Collection[int]) -> Seen:
-    words: list[tuple[int, int, int]] = []
-    marks: list[tuple[int, int, int]] = []
-    stems: list[tuple[int, int]] = []
-    for place in found:
-        index, start, end = place
-        if index >= _STEMS:
-            stems.append((start, end))
-        elif index >= _MARKS:
-            marks.append((index - _MARKS, start, end))
-        else:
-            words.append(place)
-    stems.sort()
-    personal = [sign for sign in signs if sign < _VIEWS]
-    return Seen(anchors, words, marks, stems, personal, [sign - _VIEWS for sign in signs if sign >= _VIEWS])

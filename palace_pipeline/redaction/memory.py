@@ -25,6 +25,8 @@ HEAD = 64
 themselves takes quadratic time to build."""
 _ODD_CASE = re.compile("[a-z][A-Z]{2,}[a-z]")
 """No word, and no name in code, is written so."""
+_DIGIT = re.compile(r"\d")
+_SYMBOL = re.compile(r"[^\w\s]|_")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ALNUM = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
@@ -53,14 +55,15 @@ def worth_remembering(value: str) -> bool:
     low = value.lower()
     if len(value) < 6 or low in WEAK_PASSWORDS or is_placeholder(value):
         return False
-    digit = any(c.isdigit() for c in value)
-    letter = any(c.isalpha() for c in value)
+    digit = _DIGIT.search(value) is not None
     if not digit and word_share(value) > 0.7 and _ODD_CASE.search(value) is None:
         return False
-    symbol = any(not c.isalnum() and not c.isspace() for c in value)
+    symbol = _SYMBOL.search(value) is not None
     if len(value) < 8:
-        return digit and (letter or symbol)
-    return (digit and (letter or symbol or len(value) >= 9)) or symbol or entropy(value) >= 2.5
+        return digit and (symbol or any(c.isalpha() for c in value))
+    if symbol or (digit and len(value) >= 9):
+        return True
+    return (digit and any(c.isalpha() for c in value)) or entropy(value) >= 2.5
 
 
 class Memory:
@@ -83,12 +86,11 @@ class Memory:
                         continue
                 index = len(self._values)
                 self._values.append((data, claim))
-                if len(data) < 16 or len(data) > MAX_VALUE or claim.whole or not _grams(data):
-                    if 0x80 not in data:
-                        grams.setdefault(data[:HEAD], []).append((index, 0))
-                    continue
-                for gram, offset in _grams(data):
+                pieces = [] if len(data) < 16 or len(data) > MAX_VALUE or claim.whole else _grams(data)
+                for gram, offset in pieces:
                     grams.setdefault(gram, []).append((index, offset))
+                if not pieces and 0x80 not in data:
+                    grams.setdefault(data[:HEAD], []).append((index, 0))
         grams = _telling(grams)
         self._keys = list(grams)
         self._places = [grams[key] for key in self._keys]
@@ -152,8 +154,10 @@ class Memory:
 def _grams(data: bytes) -> list[tuple[bytes, int]]:
     """The pieces by which a value is looked for; none when it has too few different characters, or none of ASCII."""
     step = LEAST_PIECE - GRAM + 1 if len(data) <= 1024 else GRAM
-    pieces = ((data[offset : offset + GRAM], offset) for offset in range(0, len(data) - GRAM + 1, step))
-    return [(gram, offset) for gram, offset in pieces if 0x80 not in gram and len(set(gram)) > 2]
+    places = range(0, len(data) - GRAM + 1, step)
+    if 0x80 not in data:
+        return [(gram, at) for at in places if len(set(gram := data[at : at + GRAM])) > 2]
+    return [(gram, at) for at in places if 0x80 not in (gram := data[at : at + GRAM]) and len(set(gram)) > 2]
 
 
 MANY = 16
@@ -196,6 +200,11 @@ def _glued(data: bytes, place: int, inner: int) -> bool:
 _ONE_FORM = re.compile(r"[A-Za-z0-9_.~-]*[A-Za-z_][A-Za-z0-9_.~-]*")
 
 
+_PERCENT = {code: urllib.parse.quote(chr(code), safe="") for code in range(128)}
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_NO_SIGNS = dict.fromkeys(map(ord, " ().+-"))
+
+
 def _forms(value: str) -> Iterator[str]:
     """A value as it may be repeated: as it is, percent-encoded or decoded, JSON-escaped, its digits alone."""
     yield value
@@ -203,12 +212,11 @@ def _forms(value: str) -> Iterator[str]:
         return
     if "%" in value:
         yield urllib.parse.unquote(value)
-    quoted = urllib.parse.quote(value, safe="")
+    quoted = value.translate(_PERCENT) if value.isascii() else urllib.parse.quote(value, safe="")
     if quoted != value:
         yield quoted
-    escaped = json.dumps(value, ensure_ascii=False)[1:-1]
-    if escaped != value:
-        yield escaped
-    digits = re.sub(r"[ ().+\-]", "", value)
+    if _ESCAPED.search(value):
+        yield json.dumps(value, ensure_ascii=False)[1:-1]
+    digits = value.translate(_NO_SIGNS)
     if digits != value and digits.isdigit() and len(digits) >= 9:
         yield digits

@@ -200,6 +200,8 @@ _BLOCK = re.compile(rb"[ \t]*[|>][+\-]?\d?[ \t]*\r?\n")
 _SCHEME = re.compile(rb"(?:bearer|basic|token|digest|apikey|api-key|negotiate|splunk|key|ssws)[ :]+(?=\S)", re.I)
 
 
+_LED = re.compile(rb"[ \t]*(?:&'?)?[A-Za-z][\w.\-]*+[ \t(\[\]:\"'\x60\\|*=?]")
+"""How a type, a call and a scheme begin: by a word and a sign or blank."""
 _SLASH = 47
 _PAT = 4
 """Characters of the stem `pat` with the sign before it."""
@@ -300,17 +302,16 @@ def _alone(line: bytes) -> bool:
 def _value(
     data: bytes, place: int, left: int, name: str, strength: Strength, operator: int, sign: bytes, long: _Long
 ) -> Assigned | None:
-    kind = _TYPE.match(data, place)
-    if kind:
+    if _LED.match(data, place) and (kind := _TYPE.match(data, place)):
         place = kind.end()
     while data[place : place + 1] in (b" ", b"\t", b"\x80", b"("):
         place += 1
     if sign in _SETS and (lead := _LEAD.match(data, place)):
         place = lead.end()
-    wrapper = _WRAPPER.match(data, place)
-    if wrapper:
+    led = _LED.match(data, place)
+    if led and (wrapper := _WRAPPER.match(data, place)):
         place = wrapper.end()
-    scheme = _SCHEME.match(data, place)
+    scheme = _SCHEME.match(data, place) if led else None
     if scheme:
         place = scheme.end()
     option = _OPTION.match(data, place) if operator == _SPACE else None

@@ -112,12 +112,52 @@ def spelled_emails(data: bytes) -> Iterator[Personal]:
 
 # --- runs of digits ---------------------------------------------------------------------------------------------------
 
-_BETWEEN = rb"(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)?[(]?"
+_SIGN = rb"(?:[ ]?[().\-/][ ]?| {1,2}|\) ?|\x80)"
+_BETWEEN = _SIGN + rb"?[(]?"
 """What may stand between two digits of a number."""
-_RUN = Program(rb"(?:^|[^A-Za-z0-9_.$@&#%])[+(]{0,2}\d(?:" + _BETWEEN + rb"\d){6,31}[Xx]?")
-_HEADS = b"+(0123456789"
+
+
+def _number_pattern() -> bytes:
+    """Runs of seven to thirty-two digits that are not just a date as data writes it (`2026-01-12T…`): in logs and JSON nearly
+    every run is one."""
+    digit = _BETWEEN + rb"\d"
+    parted = rb"(?:" + _SIGN + rb"[(]?|[(])"
+    """Between two digits that do stand apart."""
+    unlike = rb"(?:[ ][().\-/][ ]?[(]?|[().\-/][ ][(]?|[()][(]?|[.\-/][(]| {1,2}[(]?|\) ?[(]?|\x80[(]?|[(])"
+    """The same, but none of the signs alone that stand in a date."""
+
+    def more(least: int) -> bytes:
+        return b"(?:%s){%d,%d}" % (digit, least, 31 - 6 + least)
+
+    year, month = rb"(?:19|20)", rb"(?:0[1-9]|1[0-2])"
+    return b"|".join(
+        (
+            rb"(?:[03-9]" + digit + rb"|1" + _BETWEEN + rb"[0-8]|2" + _BETWEEN + rb"[1-9])" + more(5),
+            rb"(?:1" + parted + rb"9|2" + parted + rb"0)" + more(5),
+            year + parted + rb"\d" + more(4),
+            year + rb"\d" + parted + rb"\d" + more(3),
+            year + rb"\d\d(?:\d|" + unlike + rb"\d)" + more(2),
+            year + rb"\d\d[\-/.]\d" + parted + rb"\d" + more(1),
+            year + rb"\d\d[\-/.](?:\d\d\d|(?:00|1[3-9]|[2-9]\d)" + digit + rb"|" + month + unlike + rb"\d)" + more(0),
+            year
+            + rb"\d\d[\-/.]"
+            + month
+            + rb"[\-/.](?:[4-9]|[0-3]"
+            + parted
+            + rb"\d|[0-3]\d"
+            + digit
+            + rb")"
+            + more(0),
+        )
+    )
+
+
+_RUN = Program(rb"(?:^|[^A-Za-z0-9_.$@&#%])[+(]{0,2}(?:" + _number_pattern() + rb")[Xx]?")
 _GOES_ON = re.compile(rb"(?:\d" + _BETWEEN + rb"|[A-Za-z0-9_.$@&#%][+(]{1,2})\Z")
 """The end of something that the digits behind it are a part of."""
+_JOINTS = b" ().-/\x80+"
+"""What `_GOES_ON` ends with."""
+_HEADS = b"+(0123456789"
 _near_phone = Finder("phone_words")
 _PHONE_AFTER = re.compile(r"[\s|-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
 _near_card = Finder("card_words")
@@ -191,7 +231,7 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
             continue
         before = data[start - 1] if start else 32
         after = data[end] if end < size else 32
-        if start and _GOES_ON.search(data, max(0, start - 5), start):
+        if before in _JOINTS and _GOES_ON.search(data, max(0, start - 5), start):
             continue
         if after in _GLUE_AFTER:
             extension = _EXTENSION.match(data, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from palace_pipeline.redaction.scanning import Program
 from palace_pipeline.redaction.view import Builder, View
@@ -19,6 +19,8 @@ SPELLED_SIGNS = (
 )
 """What a spelled text begins like."""
 LEAST = 16
+_QUOTES = 1
+_DIGIT = re.compile(rb"[0-9]")
 
 
 def _letter(piece: str) -> str:
@@ -68,32 +70,45 @@ _DUMPS = Program(rb"[0-9a-fA-F]{4,8}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,4}[ \t]{1,2}){4
 _BYTE = re.compile("[0-9a-fA-F]{2}")
 
 
-def spelled(text: str, data: bytes) -> Iterator[View]:
-    """One view for each way of spelling that the text uses, where what it says is printable."""
-    for program, piece, meaning in _KINDS:
-        builder = Builder("spelled")
+def spelled(text: str, data: bytes, kinds: Iterable[int] = range(len(SPELLED_SIGNS))) -> Iterator[View]:
+    """One view for each way of spelling that the text uses, of those whose `SPELLED_SIGNS` were seen, where what it says is
+    printable."""
+    digits = _DIGIT.search(data) is not None
+    for kind in sorted(kinds):
+        if not digits and kind != _QUOTES:
+            continue  # nothing printable is spelled in letters alone
+        if kind == len(_KINDS):
+            yield from _dumped(text, data)
+            continue
+        program, piece, meaning = _KINDS[kind]
+        builder: Builder | None = None
         for spans in program.spans(data):
             start, end = spans[0]
-            before = builder.length
-            if meaning is _letter and not any(48 <= byte < 58 for byte in data[start:end]):
+            if meaning is _letter and _DIGIT.search(data, start, end) is None:
                 continue
-            mark = len(builder.parts)
+            builder = builder or Builder("spelled")
+            before, mark = builder.length, len(builder.parts)
             for found in piece.finditer(text, start, end):
                 builder.add(meaning(found[0]), found.start(), found.end() - found.start())
             if builder.length - before < LEAST:
                 builder.cut(mark, before)
             else:
                 builder.add("\n", end, 0)
-        if builder.length:
+        if builder is not None and builder.length:
             yield builder.done()
-    if _DUMPS.found(data):
-        builder = Builder("spelled")
-        last = -1
-        for line in _DUMP_LINE.finditer(text):
-            if last >= 0 and line.start() - last > 2:
-                builder.add("\n", line.start(), 0)
-            for found in _BYTE.finditer(text, line.start(1), line.end(1)):
-                builder.add(_hex(found[0]), found.start(), 2)
-            last = text.find("\n", line.end())
-        if builder.length >= LEAST:
-            yield builder.done()
+
+
+def _dumped(text: str, data: bytes) -> Iterator[View]:
+    """What a hex dump says."""
+    if not _DUMPS.found(data):
+        return
+    builder = Builder("spelled")
+    last = -1
+    for line in _DUMP_LINE.finditer(text):
+        if last >= 0 and line.start() - last > 2:
+            builder.add("\n", line.start(), 0)
+        for found in _BYTE.finditer(text, line.start(1), line.end(1)):
+            builder.add(_hex(found[0]), found.start(), 2)
+        last = text.find("\n", line.end())
+    if builder.length >= LEAST:
+        yield builder.done()

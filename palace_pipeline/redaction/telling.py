@@ -19,6 +19,8 @@ _PAPERS = frozenset(identity.WORDS_OF_INTEREST)
 TELLING = tuple(sorted(_SAID | _COLUMNS | _CODES | _HELD | _PAPERS))
 _WEAK = (b"pass ", b"pass:", b"pass,", b"login", b"send ")
 """Words that mean other things as well: what is beside them must have a sign that passwords have."""
+_ARCHIVER = b"7z "
+"""In many a time (`10:07Z `)."""
 _SIGN = re.compile(rb"[!@#$%^&*?]")
 _SEEDS = frozenset(WORDS["foreign_seed"])
 
@@ -33,7 +35,7 @@ def told(text: str, data: bytes, places: list[tuple[int, int, int]], foreign: li
     tables = _Tables()
     for index, start, end in places:
         word = TELLING[index]
-        if word in _HELD:
+        if word in _HELD and not (word == _ARCHIVER and data[start - 1 : start].isalnum()):
             held.append((word, start))
         if word in _CODES:
             yield from codes.codes(data, word, start)

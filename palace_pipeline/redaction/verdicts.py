@@ -137,6 +137,9 @@ def _random(text: str) -> bool:
     return size >= 16 and pair_share(core.decode()) < 0.45
 
 
+_NO_WORD = re.compile("[^a-z0-9]+")
+
+
 @lru_cache(8192)
 def is_placeholder(value: str) -> bool:
     """True for what stands in examples in the place of a secret: `<key>`, `${VAR}`, `your-key-here`, `xxxx`, masks."""
@@ -152,7 +155,7 @@ def is_placeholder(value: str) -> bool:
     masked = _MASKED.search(value)
     if masked and (len(value) < 24 or word_share(_MASKED.sub("", value)) > 0.5 or len(_MASKED.sub("", value)) < 14):
         return True
-    words = [w for w in re.split(r"[^a-z0-9]+", low) if w]
+    words = [w for w in _NO_WORD.split(low) if w]
     return bool(words) and all(w in _PLACEHOLDER_WORDS or len(w) == 1 or set(w) == {"x"} for w in words)
 
 
@@ -161,7 +164,7 @@ def is_code(value: str) -> bool:
     low = value.lower().rstrip(";,")
     return (
         low in _CODE_WORDS
-        or re.split("[;,]", low)[0] in _CODE_WORDS
+        or low.partition(";")[0].partition(",")[0] in _CODE_WORDS
         or _CALL.match(value) is not None
         or (_IDENTIFIER.fullmatch(value) is not None and _is_name(value))
     )
@@ -191,6 +194,14 @@ def is_reference(value: str) -> bool:
     )
 
 
+_DIGIT = re.compile("[0-9]")
+_LETTER = re.compile("[^\\W\\d_]")
+_SYMBOL = re.compile(r"[^\w\-. /:,]")
+"""A sign that words, names, paths and lists do not have."""
+_BLANK = re.compile("[ \t\n]")
+_LISTED = re.compile(r"[(){}\[\]].*[,:;=(){}]")
+_TIME = re.compile(r"1[5-9]\d{11,17}")
+_BRACKET = re.compile(r"[()\[\]{}<>]")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
@@ -215,67 +226,73 @@ def _snake(value: str) -> bool:
     return max(map(len, parts)) <= 12 and any(len(p) >= 3 and p.isalpha() and pair_share(p) >= 0.5 for p in parts)
 
 
+@lru_cache(8192)
 def token_like(value: str, *, quoted: bool, strong: bool) -> bool:
     """Verdict on the value of a `key`, `token` or `secret` name. `strong`: the name can hardly mean anything else."""
     if len(value) < (8 if strong else 16) or is_placeholder(value):
         return False
     if is_reference(value) and not (strong and "://" not in value and looks_random(value.replace("/", ""), 32)):
         return False
-    if any(c in value for c in " \t\n"):
+    if _BLANK.search(value):
         return False
     if not quoted and ((is_code(value) and ("(" in value or not looks_random(value, 16))) or _snake(value)):
         return False
     if _DOTTED.fullmatch(value) and word_share(value) > 0.25:
         return False
-    if quoted and re.search(r"[(){}\[\]].*[,:;=(){}]", value) and not dense(value):
+    if quoted and _LISTED.search(value) and not dense(value):
         return False
     if not strong and _CACHE_KEY.fullmatch(value):
         return False
     if is_uuid(value):
         return strong
     if value.isdigit():
-        return strong and len(value) >= 15 and not re.fullmatch(r"1[5-9]\d{11,17}", value)
+        return strong and len(value) >= 15 and not _TIME.fullmatch(value)
     if looks_random(value, 10 if strong else 16):
         return strong or not is_hex(value) or len(value) >= 32
     if not strong:
         return False
-    has_digit = any(c.isdigit() for c in value)
-    has_letter = any(c.isalpha() for c in value)
-    mixed = has_digit and has_letter and word_share(value) < 0.6 and entropy(value) >= 2.5
+    mixed = _DIGIT.search(value) and _LETTER.search(value) and word_share(value) < 0.6 and entropy(value) >= 2.5
     if len(value) >= 24 and mixed and entropy(value) >= 3.8 and not is_code(value):
         return True
-    return mixed and len(value) >= 10 and not re.search(r"[()\[\]{}<>]", value)
+    return bool(mixed) and len(value) >= 10 and not _BRACKET.search(value)
 
 
 _APP_PASSWORD = re.compile("[a-z]{4}(?: [a-z]{4}){3}")
 """Four groups of four letters, as mail providers make them for programs."""
 
 
+_ADDRESS = re.compile("0x[0-9a-fA-F]{1,8}")
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z]+(?:\d+|\d{4,}[A-Za-z]+)")
+_BEGUN_CALL = re.compile(r"[\w.]+\(")
+_OPTION = re.compile(r"--?[a-z]+(?:-[a-z]+)+(?:=|$)")
+_NO_VALUE = re.compile(r"[a-z_]+(?:\|[a-z_]+(?::[\w,]+)?)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_NUMBERS = re.compile(r"[\d.,:/-]+[./:-][\d.,:/-]*")
+_SIGNED_WORD = re.compile(r"[\W_]*([A-Za-z]+)[\W_]{0,2}")
+_HUMP = re.compile("[a-z][A-Z]")
+
+
+@lru_cache(8192)
 def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     """Verdict on the value of a password name: six characters with a digit or a symbol, or random letters."""
     size = len(value)
     if size < (4 if quoted else 6) or size > 256 or is_placeholder(value) or value.lower() in WEAK_PASSWORDS:
         return False
-    if _URL.match(value) or _PATH.match(value) or re.fullmatch("0x[0-9a-fA-F]{1,8}", value):
+    if _URL.match(value) or _PATH.match(value) or _ADDRESS.fullmatch(value):
         return False
-    plain = (
-        re.fullmatch(r"[A-Za-z]+(?:\d+|\d{4,}[A-Za-z]+)", value) is not None
-        and re.split(r"\d", value, maxsplit=1)[0].lower() not in _EXAMPLES
-    )
-    if not quoted and ((is_code(value) and not plain) or re.match(r"[\w.]+\(.*", value)):
-        return False
-    if not quoted and re.match(r"--?[a-z]+(?:-[a-z]+)+(?:=|$)", value):
-        return False  # an option
-    if re.fullmatch(r"[a-z_]+(?:\|[a-z_]+(?::[\w,]+)?)+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", value):
+    if not quoted:
+        plain = _WORD_AND_NUMBER.fullmatch(value) and _DIGIT.split(value, maxsplit=1)[0].lower() not in _EXAMPLES
+        if (is_code(value) and not plain) or _BEGUN_CALL.match(value) or _OPTION.match(value):
+            return False
+    if _NO_VALUE.fullmatch(value):
         return False  # validation rules, names of variables
     if _DOTTED.fullmatch(value) and word_share(value) >= 0.5:
         return False
-    digit = any(c.isdigit() for c in value)
-    symbol = any(not c.isalnum() and c not in "_-. /:," for c in value)
+    digit = _DIGIT.search(value) is not None
+    symbol = _SYMBOL.search(value) is not None
     if " " in value:
         made = _APP_PASSWORD.fullmatch(value) is not None and pair_share(value.replace(" ", "")) < 0.6
         return quoted and ((digit and symbol and size <= 64) or made)
-    letters = any(c.isalpha() for c in value)
+    letters = _LETTER.search(value) is not None
     odd = size >= 8 and _ODD_CASE.search(value) is not None and word_share(value) < 0.34
     if prose:
         return (
@@ -287,15 +304,15 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     if digit and letters:
         return not _VERSION_OR_DATE.fullmatch(value)
     if digit:
-        return quoted and size >= 6 and not re.fullmatch(r"[\d.,:/-]+[./:-][\d.,:/-]*", value)
+        return quoted and size >= 6 and not _NUMBERS.fullmatch(value)
     if symbol:
-        word = re.fullmatch(r"[\W_]*([A-Za-z]+)[\W_]{0,2}", value)
+        word = _SIGNED_WORD.fullmatch(value)
         return letters and (
             word is None or (len(word[1]) >= 8 and word_share(value) < 0.3 and pair_share(word[1]) < 0.5)
         )
     if size < 8 or not letters:
         return False
-    humps = len(re.findall(r"[a-z][A-Z]", value))
+    humps = len(_HUMP.findall(value))
     return odd or pair_share(value) < 0.45 or looks_random(value, 8) or (humps >= 2 and word_share(value) < 0.5)
 
 

@@ -245,8 +245,6 @@ _CUT_LITERAL = Program(rb"(" + _TOKEN + _LITERALS + rb")" + _TOKEN)
 """The last character may be the first before the next cut: pieces of one character are pieces as well."""
 _LINE_END = rb"[A-Za-z0-9+/_=.~:\-$]{10}" + _WRAP + rb"[A-Za-z0-9+/_=.~\-]"
 _CUT_LINE = Program(_LINE_END)
-_BREAKS = (b"\n", b"\\", b"\t", b"<br")
-"""What is in every break of a line."""
 _BARE_JOINTS = (b'""', b"''", b"``")
 _LAST_RUN = re.compile(rb"[A-Za-z0-9+/_.~=:\-$]*")
 _TAB_REST = re.compile(rb"[A-Za-z0-9+/_=~\-]{6,512}")
@@ -260,7 +258,7 @@ SIGNS = (
     _ESCAPE,
     _TOKEN + rb"{2}" + _LITERALS + _TOKEN,
     rb"(?:join|concat|CONCAT|implode)\(",
-    b"|".join(SPELLED_SIGNS),
+    *SPELLED_SIGNS,
 )
 """What a text has in it that has to be read in another way (text that is not ASCII is always looked at)."""
 
@@ -280,8 +278,9 @@ def views_of(
         yield view
         if view.glued and (other := joined(text, data, seen, apart=True, closed=closed)):
             yield other
-    if _SPELLED in seen:
-        yield from spelled(text, data)
+    kinds = [sign - _SPELLED for sign in seen if sign >= _SPELLED]
+    if kinds:
+        yield from spelled(text, data, kinds)
 
 
 _JOINING = (b"join(", b"concat(", b"CONCAT(", b"implode(")
@@ -327,15 +326,16 @@ def joined(
         joints = [joint for joint in joints if joint not in bare]
     literals = set(joints)
     last = 0
-    for spans in _CUT_LINE.spans(data) if any(sign in data for sign in _BREAKS) else ():
+    for spans in _CUT_LINE.spans(data) if _broken(data) else ():
         start, end = spans[0][0] + 10, spans[0][1] - 1
         if data[start] == 9 and not _random_after(data, end):
             continue
-        if closed is not None and closed(start, end):
-            continue
         # the next line of a block that has been cut before, or a line that ends like the first part of a token
-        if (last and _UNBROKEN.fullmatch(data, last, start)) or (
-            not _plain_end(data[start - 10 : start]) and _cut_like(data[max(0, start - 64) : start])
+        chained = last and _UNBROKEN.fullmatch(data, last, start) is not None
+        if (
+            (chained or not _plain_end(data[start - 10 : start]))
+            and not (closed is not None and closed(start, end))
+            and (chained or _cut_like(data[max(0, start - 64) : start]))
         ):
             joints.append((start, end))
             last = end
@@ -360,6 +360,11 @@ def joined(
     return builder.done()
 
 
+def _broken(data: bytes) -> bool:
+    """Is there anything that breaks lines?"""
+    return b"\n" in data or b"\\" in data or b"\t" in data or b"<br" in data
+
+
 def _random_after(data: bytes, at: int) -> bool:
     """May a token go on here behind a tab? Columns of words and numbers, and names of files, do not."""
     found = _TAB_REST.match(data, at)
@@ -369,7 +374,6 @@ def _random_after(data: bytes, at: int) -> bool:
     return bool(letters) and odd and run.count(b"/") < 2 and word_share(run.decode()) < 0.3
 
 
-@lru_cache(65536)
 def _plain_end(tail: bytes) -> bool:
     """Are these ten characters the end of a word, number, path or label? Then a look at the whole run is spared."""
     if tail[-1] == 58 or _file_or_number(tail):

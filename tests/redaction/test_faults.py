@@ -45,7 +45,12 @@ FIELDS = {
 VALUES = [SECRET, BARE, token(PASSWORD, "faults"), token(BASE62, "f"), "Blue Heron 7", "ann.lee@mail-host.de"]
 
 LAYERS: dict[str, list[tuple[object, str]]] = {
-    "signs": [(looking.Looking, "seen"), (looking, "_seen"), (scanning.Literals, "places"), (scanning.Signs, "seen")],
+    "signs": [
+        (looking.Looking, "seen"),
+        (looking.Looking, "_seen"),
+        (scanning.Literals, "places"),
+        (scanning.Signs, "seen"),
+    ],
     "anchors": [(RuleEngine, "_anchored"), (engine, "match")],
     "runs": [(RuleEngine, "_runs"), (engine, "unknown_token")],
     "names": [(names, "assigned"), (names, "foreign")],
