@@ -16,7 +16,7 @@ from palace_pipeline.redaction.foreign import foreign_names, foreign_words
 from palace_pipeline.redaction.hits import Hit, Span
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.redaction.looking import AT, BEGIN, URL, Looking, Seen, batches
-from palace_pipeline.redaction.memory import Claim, Memory, worth_remembering
+from palace_pipeline.redaction.memory import PLACED, Claim, Memory, secret_by_place, worth_remembering
 from palace_pipeline.redaction.people import Names
 from palace_pipeline.redaction.readings import Closed, Reading
 from palace_pipeline.redaction.recipe import ENGINE_RECIPE
@@ -108,7 +108,11 @@ class RuleEngine:
         claims: dict[str, Claim] = {}
         for _, hits in scanned:
             for hit in hits:
-                if hit.value in claims or hit.layer == "known" or not worth_remembering(hit.value):
+                if hit.value in claims or hit.layer == "known":
+                    continue
+                if not worth_remembering(hit.value):
+                    if hit.rule in PLACED and secret_by_place(hit.value):
+                        claims[hit.value] = Claim(hit.value, hit.kind, hit.rule, True)
                     continue
                 claims[hit.value] = Claim(hit.value, hit.kind, hit.rule, hit.whole)
                 tail = hit.value[hit.prefix :].lstrip("-_.")

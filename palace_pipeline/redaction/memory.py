@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick, BytesAhoCorasick, MatchKind
 
-from palace_pipeline.redaction.verdicts import WEAK_PASSWORDS, entropy, is_placeholder, word_share
+from palace_pipeline.redaction.verdicts import EXAMPLES, WEAK_PASSWORDS, entropy, is_placeholder, word_share
 from palace_pipeline.redaction.views import flat
 
 GRAM = 8
@@ -25,6 +25,7 @@ HEAD = 64
 themselves takes quadratic time to build."""
 _ODD_CASE = re.compile("[a-z][A-Z]{2,}[a-z]")
 """No word, and no name in code, is written so."""
+_HUMPS = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _DIGIT = re.compile(r"\d")
 _SYMBOL = re.compile(r"[^\w\s]|_")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -64,6 +65,24 @@ def worth_remembering(value: str) -> bool:
     if symbol or (digit and len(value) >= 9):
         return True
     return (digit and any(c.isalpha() for c in value)) or entropy(value) >= 2.5
+
+
+PLACED = frozenset({"url-userinfo", "login-option", "password-file"})
+"""Rules whose finds are secrets because of the place alone that they stand in."""
+_CAPITAL_INSIDE = re.compile("[a-z][A-Z]")
+_SIGNS = re.compile("[^A-Za-z]+")
+
+
+def secret_by_place(value: str) -> bool:
+    """Is a password that reads like words, and of which only its place tells, no word that texts hold anyway? Words with a
+    capital inside and words with signs between them are; one word is not, nor are words that stand for a password."""
+    if not value.isascii() or len(value) < 8 or is_placeholder(value):
+        return False
+    if value.isalpha():
+        words = _CAPITAL_INSIDE.search(value) and _HUMPS.findall(value)
+    else:
+        words = len(value) >= 16 and [word for word in _SIGNS.split(value) if word]
+    return bool(words) and len(words) > 1 and not all(word.lower() in EXAMPLES for word in words)
 
 
 class Memory:

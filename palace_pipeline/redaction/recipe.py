@@ -12,7 +12,7 @@ from palace_pipeline.redaction.forgotten import Forgotten
 from palace_pipeline.redaction.known import known_values
 from palace_pipeline.settings import RedactionSettings
 
-CODE = 6
+CODE = 7
 """Raise it when the code finds other places or writes other masks than before."""
 
 

@@ -23,7 +23,7 @@ _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]+|[0-9A-F]+)")
 _PLACEHOLDER_WORDS = WORDS["placeholder"]
 WEAK_PASSWORDS = WORDS["weak_password"]
 _CODE_WORDS = WORDS["code"]
-_EXAMPLES = _CODE_WORDS | _PLACEHOLDER_WORDS | WEAK_PASSWORDS | WORDS["name_password"] | WORDS["name_strong"]
+EXAMPLES = _CODE_WORDS | _PLACEHOLDER_WORDS | WEAK_PASSWORDS | WORDS["name_password"] | WORDS["name_strong"]
 _MASKED = re.compile(r"([xX?_#-])\1{3,}|(.)\2{5,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
 _LONG_RUN = re.compile(r"(.)\1{5,}|\.{3}|…|\*{4}|•{3}", re.S)
 _CODE_START = re.compile(
@@ -280,7 +280,7 @@ def password_like(value: str, *, quoted: bool, prose: bool = False) -> bool:
     if _URL.match(value) or _PATH.match(value) or _ADDRESS.fullmatch(value):
         return False
     if not quoted:
-        plain = _WORD_AND_NUMBER.fullmatch(value) and _DIGIT.split(value, maxsplit=1)[0].lower() not in _EXAMPLES
+        plain = _WORD_AND_NUMBER.fullmatch(value) and _DIGIT.split(value, maxsplit=1)[0].lower() not in EXAMPLES
         if (is_code(value) and not plain) or _BEGUN_CALL.match(value) or _OPTION.match(value):
             return False
     if _NO_VALUE.fullmatch(value):

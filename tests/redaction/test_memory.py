@@ -80,3 +80,29 @@ def test_long_values_are_looked_for_by_their_beginning_and_found_whole() -> None
 def test_letters_in_odd_cases_are_worth_remembering() -> None:
     assert worth_remembering("GyTUL" + "onUcrdTam")
     assert not worth_remembering("HelloWorldAgain")
+
+
+PLACED = ["Reurnd" + "MdjEar", "Wonder" + "Horse", "correct-horse-" + "staple"]
+"""Passwords made of what reads like words: only their place tells that they are secrets."""
+
+
+@pytest.mark.parametrize("value", PLACED)
+@pytest.mark.parametrize("said", ["postgres://app:{}@db1.acme.dev:5432/app", "curl -u deploy:{} https://acme.dev"])
+def test_a_password_that_its_place_tells_is_masked_where_it_is_repeated(value: str, said: str) -> None:
+    texts = {"a": f"I used {value} as always", "b": said.format(value), "c": f"pass: ({value})"}
+    clean = funnel().redact_fields(texts)
+    assert not any(value in text for text in clean.texts.values())
+
+
+@pytest.mark.parametrize("value", PLACED)
+def test_a_password_of_words_is_masked_only_where_it_stands_alone(value: str) -> None:
+    texts = {"b": f"postgres://app:{value}@db1.acme.dev:5432/app", "c": f"my{value}s {value.lower()} {value[:9]}"}
+    clean = funnel().redact_fields(texts).texts["c"]
+    assert clean == (texts["c"] if value != value.lower() else clean)
+    assert f"my{value}s" in clean
+
+
+@pytest.mark.parametrize("word", ["swordfish", "Rosebud", "SecretPassword", "TestUser", "Password", "appdb"])
+def test_an_ordinary_word_in_the_place_of_a_password_stays_elsewhere(word: str) -> None:
+    texts = {"b": f"postgres://app:{word}@db1.acme.dev:5432/app", "c": f"the {word} of this page"}
+    assert funnel().redact_fields(texts).texts["c"] == texts["c"]
