@@ -205,6 +205,25 @@ def rebuild(
 
 
 @app.command(rich_help_panel="Archive")
+def init(
+    git: Annotated[bool, typer.Option("--git", help="Keep a history of pages and sessions with Git.")] = False,
+    json: Json = False,
+) -> None:
+    """Make an archive's folder before its first ingest; may be called again."""
+    from palace_pipeline.cli.snapshot import run_init
+
+    raise typer.Exit(run_init(git=git, as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
+def snapshot(json: Json = False) -> None:
+    """Commit what has changed on pages, sessions and notes. Never pushes; skipped while the archive is written to."""
+    from palace_pipeline.cli.snapshot import run_snapshot
+
+    raise typer.Exit(run_snapshot(as_json=json))
+
+
+@app.command(rich_help_panel="Archive")
 def conflicts(
     page: Annotated[
         str | None, typer.Argument(help="Path, part of a name, or conversation id.", show_default=False)
