@@ -24,8 +24,10 @@ from palace_pipeline.store.versions import TooNew
 MANIFEST = "manifest.json"
 FORMAT = 1
 PREFIX = "palace-backup-"
-FILES = ("ledger.sqlite", ".key", "palace.toml", "store_versions.json", "schema_version")
-FOLDERS = ("lake", "conversations", "quarantine", "receipts", "vault")
+FILES = ("ledger.sqlite", ".key", "palace.toml", "index.md", "store_versions.json", "schema_version")
+PAGES = ("conversations", "sessions", "memory", "artifacts", "logs", "notes")
+"""Folders of the workspace, in which people and programs write at any time."""
+FOLDERS = ("lake", *PAGES, "quarantine", "receipts", "vault")
 BLOCK = 1 << 20
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError, RuntimeError)
 """What `zipfile` raises for a file with changed bits, one that then seems to be encrypted or of another version included."""

@@ -16,7 +16,18 @@ from typing import Any
 import orjson
 
 from palace_pipeline import __version__
-from palace_pipeline.backup.format import BLOCK, FILES, FOLDERS, FORMAT, MANIFEST, PREFIX, Backup, BackupError, verify
+from palace_pipeline.backup.format import (
+    BLOCK,
+    FILES,
+    FOLDERS,
+    FORMAT,
+    MANIFEST,
+    PAGES,
+    PREFIX,
+    Backup,
+    BackupError,
+    verify,
+)
 from palace_pipeline.stages.progress import report
 from palace_pipeline.store.files import TEMPORARY_PREFIX, replacing
 from palace_pipeline.store.home import SCHEMA_VERSION, Home
@@ -74,7 +85,7 @@ def _write(home: Home, target: Path, conversations: int) -> None:
                 with _at_rest(home, name, path) as source:
                     members[name] = _add(archive, name, source)
             except FileNotFoundError:
-                if not name.startswith("conversations/"):
+                if name.partition("/")[0] not in PAGES:
                     raise
                 # Pages are their owner's: one may be deleted, or replaced by an editor, at any time.
             report("backup", number + 1, len(found))
@@ -102,7 +113,11 @@ def _found(home: Home, left_out: list[str]) -> Iterator[tuple[str, Path]]:
             for file in sorted(files):
                 path = Path(place) / file
                 name = path.relative_to(home.path).as_posix()
-                if file.startswith(TEMPORARY_PREFIX) or name in (f"{one}{end}" for one in _DATABASES for end in _LOGS):
+                if (
+                    file.startswith(TEMPORARY_PREFIX)
+                    or file.endswith(".lock")
+                    or name in (f"{one}{end}" for one in _DATABASES for end in _LOGS)
+                ):
                     continue
                 if not stat.S_ISREG(path.lstat().st_mode) or not _is_text(name):
                     left_out.append(name.encode("utf-8", "replace").decode())

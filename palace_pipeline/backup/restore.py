@@ -19,7 +19,7 @@ from palace_pipeline.store.lock import writer
 from palace_pipeline.store.swap import finish_swaps, swap_in
 
 _FOLDER = ".restore"
-_NAMES = ("ledger.sqlite", ".key", "palace.toml", "lake", "conversations", "quarantine", "receipts", "vault")
+_NAMES = ("ledger.sqlite", ".key", "palace.toml", *FOLDERS)
 
 
 def restore(home: Path, source: Path, batch: str, *, force: bool = False) -> Backup:

@@ -110,7 +110,8 @@ def find_conversation(home: Home, named: str, *, vault: bool) -> Target:
             return Target([key], 0, files_with(ledger, [mark_of(tombstone(*key, secret))]), [], before=True)
         messages = sum(row["messages"] for key in keys if (row := ledger.conversation(key)) is not None)
         shared = raw_of(ledger, kept, keys, Probes([]), Probes([])).shared if vault else []
-        return Target(keys, messages, _there(files_of(ledger, elements_of(ledger, keys))), sorted(set(shared)))
+        theirs = [path for path in _there(files_of(ledger, elements_of(ledger, keys))) if not _of_workspace(home, path)]
+        return Target(keys, messages, theirs, sorted(set(shared)))
 
 
 def purge_conversation(home: Home, keys: Sequence[Key], *, vault: bool, batch: str) -> Purged:
@@ -172,6 +173,11 @@ def shown_paths(value: Value, paths: Sequence[str]) -> list[str]:
             path = path.replace(form, MASK)
         out.append(path)
     return out
+
+
+def _of_workspace(home: Home, path: str) -> bool:
+    """Whether a file is the page of a live session, which goes with the conversation."""
+    return Path(path).is_relative_to(home.path / "sessions")
 
 
 def _there(paths: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.lexical import open_reader
 from palace_pipeline.store.quiet import open_quietly
 from palace_pipeline.store.vault import Vault
+from palace_pipeline.workspace.git import HOW_TO_CLEAN, GitFailed, is_repository, objects
 
 LEAST_BYTES = 6
 """Shorter patterns come by chance in compressed data; they are looked for in texts only."""
@@ -122,8 +123,19 @@ def prove(
     say("lexical", _in_lexical(home))
     say("ledger", [*_in_sqlite(home.path / "ledger.sqlite", probes), *_keys_in_ledger(home, keys)])
     say("dagster", (f"{path.name} {hit}" for path in _sqlite_below(home.dagster) for hit in _in_sqlite(path, probes)))
+    if is_repository(home.path):
+        say("git history", _in_history(home, probes))
     say("files", _in_files(home, probes, proof, pieces=pieces))
     return proof
+
+
+def _in_history(home: Home, probes: Probes) -> Iterator[str]:
+    """What was purged may live on in earlier commits, packed, where a look at files does not find it."""
+    try:
+        if any(probes.in_bytes(data) for data in objects(home.path)):
+            yield f"{home.path / '.git'}: earlier commits hold it. {HOW_TO_CLEAN}"
+    except GitFailed as error:
+        yield f"{home.path / '.git'}: {error}"
 
 
 def _in_lake(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) -> Iterator[str]:
@@ -248,6 +260,7 @@ def _keys_in_ledger(home: Home, keys: Collection[tuple[str, str]]) -> Iterator[s
 def own_files(home: Home) -> Iterator[Path]:
     """Every file below a home that is Palace's and not the user's own (their exports, `palace.toml`)."""
     theirs = {folder.absolute() for folder in home.settings.folders} | {home.path / "inbox"}
+    theirs.discard(home.path / "sessions")  # a source as well, but part of the archive
     for folder, folders, files in os.walk(home.path):
         here = Path(folder)
         folders[:] = [name for name in folders if here / name not in theirs]

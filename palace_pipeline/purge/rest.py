@@ -35,6 +35,10 @@ from palace_pipeline.store.files import write_bytes
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.keep import forget_kept
 from palace_pipeline.store.ledger import Key, Ledger
+from palace_pipeline.store.notes import update_notes
+from palace_pipeline.transcripts.notes import NOTES
+from palace_pipeline.workspace.forgetting import forget_conversations, mask_values
+from palace_pipeline.workspace.names import folder_of, is_id, prefix_of
 
 UNFINISHED = "purging"
 """Name in the ledger's `meta` of what a purge still has to do."""
@@ -90,7 +94,11 @@ def finish(home: Home, batch: str) -> dict[str, int]:
         for stage in BEFORE_INDEXES:
             removed["pages"] += stage(Job(home, span, recipes, batch)).get("removed", 0)
     for key in gone:
-        removed["pages"] += len(pages.forget_page(home.path, *key))
+        gone_pages = pages.forget_page(home.path, *key)
+        update_notes(home.path, [path.relative_to(home.path).as_posix() for path in gone_pages], [])
+        removed["pages"] += len(gone_pages)
+    removed["pages"] += forget_conversations(home.path, gone)
+    _forget_session_files(home, gone)
     if rest.value:
         clean_files(home, values)
     removed |= _sweep_vault(home, pieces=rest.vault)
@@ -104,12 +112,35 @@ def finish(home: Home, batch: str) -> dict[str, int]:
         for key in gone:
             for table in ("published", "conversations"):
                 ledger.write(f"DELETE FROM {table} WHERE provider = ? AND conversation_id = ?", key)
+        for start in _beginnings(home, gone):  # the tables have asked for it once more
+            ledger.write("DELETE FROM shown_names WHERE substr(name, 1, ?) = ?", (len(start), start))
     forget_kept(home.path)
     compact(home.path / "vault/vault.sqlite")
     compact(home.path / "ledger.sqlite")
     with home.ledger() as ledger:
         ledger.write("DELETE FROM meta WHERE name = ?", (UNFINISHED,))
     return removed
+
+
+def _beginnings(home: Home, gone: Sequence[Key]) -> list[str]:
+    """How the paths of the pages of live sessions among some conversations begin."""
+    sessions = [name for provider, name in gone if provider == "session" and is_id(name)]
+    return [f"{home.path / folder_of(session)}/{prefix_of(session)}" for session in sessions]
+
+
+def _forget_session_files(home: Home, gone: Sequence[Key]) -> None:
+    """The page of a live session went with it, and its name says the title: unlike a file of the user's it is not known
+    any more."""
+    with home.ledger() as ledger, ledger.transaction():
+        for start in _beginnings(home, gone):
+            for row in ledger.rows("SELECT path FROM files WHERE substr(path, 1, ?) = ?", (len(start), start)):
+                path = row["path"]
+                ledger.write(
+                    "DELETE FROM elements WHERE element IN (SELECT element FROM file_elements WHERE path = ?)", (path,)
+                )
+                for table in ("file_elements", "members", "skips", "unknown_names", "files"):
+                    ledger.write(f"DELETE FROM {table} WHERE path = ?", (path,))
+                quarantine_file(home, path).unlink(missing_ok=True)
 
 
 def _purged(ledger: Ledger) -> list[Key]:
@@ -134,11 +165,13 @@ def _sweep_vault(home: Home, *, pieces: bool) -> dict[str, int]:
 
 
 def clean_files(home: Home, values: Sequence[Forgotten]) -> int:
-    """Mask purged values in what belongs to the user on pages, in receipts, quarantine notes and Dagster's storage."""
+    """Mask purged values in what belongs to the user on pages, in the workspace, receipts, quarantine notes
+    and Dagster's storage."""
     key = home.key()
     changed = 0
-    for path in sorted(home.conversations.rglob("*.md")):
+    for path in sorted([*home.conversations.rglob("*.md"), *(home.path / NOTES).rglob("*.md")]):
         changed += _clean_page(path, values, key)
+    changed += mask_values(home.path, values, key)
     for path in sorted(home.quarantine.glob("*.json")):
         changed += _clean_note(home, path, values, key)
     for folder in (home.receipts, home.dagster):

@@ -17,10 +17,14 @@ from palace_pipeline.stages.progress import report
 from palace_pipeline.stages.withheld import Place, hits, withhold
 from palace_pipeline.store import pages
 from palace_pipeline.store.files import write_bytes
+from palace_pipeline.store.notes import update_notes
+from palace_pipeline.transcripts.notes import Listed
+from palace_pipeline.transcripts.notes import listed as listed_in_notes
 from palace_pipeline.transcripts.page import PageHead, render
 from palace_pipeline.transcripts.page_parts import segments, written_by_program
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
+from palace_pipeline.workspace.forgetting import name_anew
 from palace_pipeline.workspace.index import Row, add_rows, clean_rows, conversation_row, forget_rows, page_key
 from palace_pipeline.workspace.logs import append_error
 
@@ -59,6 +63,9 @@ def write_pages(job: Job) -> Counts:
                 page_of: dict[Key, str | None] = {}
                 held: dict[Key, list[Place]] = {}
                 listed: list[Row] = []
+                gone_rows = set[str]()
+                noted: list[Listed] = []
+                left: list[str] = [row["page"] for row in part if row["page"]]
                 shown = list(
                     conversations_of(
                         lake.read("clean/conversations", [month], keys=keys),
@@ -105,6 +112,16 @@ def write_pages(job: Job) -> Counts:
                         counts["scan_hits"] += result.path.exists()
                         continue
                     page_of[key] = result.path.relative_to(home.path).as_posix()
+                    if result.moved_from is not None:
+                        left.append(result.moved_from.relative_to(home.path).as_posix())
+                    noted.append(
+                        listed_in_notes(
+                            conversation, head["day"], page_head.rooms, page_of[key] or "", dated=head["dated"]
+                        )
+                    )
+                    if (old := known[key]) is not None and _title_in(old) != _title_in(result.path):
+                        gone_rows.add(page_key(*key))
+                        name_anew(home.path, old, result.path)
                     if conversation.provider != "session":  # its live page is in the index already
                         listed.append(conversation_row(conversation, head["day"], result.tags, page_of[key] or ""))
                 for row in part:
@@ -113,8 +130,9 @@ def write_pages(job: Job) -> Counts:
                         _remove(path, funnel, forget=row["status"] == "purged")
                         counts["removed"] += 1
                 index.sync()
-                forget_rows(home.path, {page_key(*key) for key in keys if key not in page_of})
+                forget_rows(home.path, gone_rows | {page_key(*key) for key in keys if key not in page_of})
                 add_rows(home.path, listed)
+                update_notes(home.path, left, noted)
                 built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
                 with ledger.transaction():
                     ledger.write_many(
@@ -143,6 +161,11 @@ _OWN_PARTS = re.compile(f"({_OWN})", re.MULTILINE)
 def _on_page(conversation: Conversation, seq: int | None) -> bool:
     """Does the page show this row? What is masked outside of all rows (a title) counts as shown."""
     return seq is None or ((row := conversation.messages[seq]).branch_active and row.hidden_reason is None)
+
+
+def _title_in(path: Path) -> str:
+    """The part of a page's name that says its title."""
+    return path.name[11:-12]
 
 
 def _name(title: str, funnel: Funnel, forgotten: Sequence[Forgotten], key: bytes) -> str | None:
