@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +53,10 @@ _BLOCK = f"""\
 """
 _ATTRIBUTES = (
     "# Written by palace init --git: the bytes of a page are its own, whatever system it is read on.\n* -text\n"
+)
+HOW_TO_CLEAN = (
+    "Palace does not rewrite your history: delete the folder .git and run palace init --git and palace snapshot to begin a "
+    "new one, or use git filter-repo; copies that you pushed are yours to clean"
 )
 _REDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_PREFIX")
 _NAME, _EMAIL = "Palace", "palace@localhost"
@@ -165,6 +169,25 @@ def snapshot(home: Path) -> Snapshot:
     return found
 
 
+def objects(home: Path) -> Iterator[bytes]:
+    """Everything that the repository of a home has ever kept: files, folders, messages. Nothing where there is none.
+
+    Raises GitFailed; what was purged must not be said to be gone when nobody could look.
+    """
+    if not is_repository(home):
+        return
+    command = _command(home, "cat-file", "--batch-all-objects", "--batch", "--unordered")
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=_environment()) as process:
+        stream = process.stdout
+        assert stream is not None
+        while head := stream.readline():
+            size = int(head.split()[-1])
+            yield stream.read(size)
+            stream.read(1)
+    if process.returncode:
+        raise GitFailed(f"the history of {home} could not be looked through (git cat-file failed). See: git fsck")
+
+
 def _knows(home: Path, name: str) -> bool:
     """Has the repository something of that name, which was deleted since?"""
     return bool(_git(home, "ls-files", "--cached", "--", name))
@@ -191,13 +214,20 @@ def _identity(home: Path) -> dict[str, str]:
 def _run(
     home: Path, *arguments: str, given: bytes = b"", more: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
+    command = _command(home, *arguments)
+    return subprocess.run(command, input=given, capture_output=True, env=_environment(more), check=False)
+
+
+def _command(home: Path, *arguments: str) -> list[str]:
     program = shutil.which("git")
     if program is None:
         raise GitFailed("git is not installed, or not on the PATH. Nothing was changed")
-    environment = {name: value for name, value in os.environ.items() if name not in _REDIRECTING}
-    environment |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(more or {})}
-    command = [program, "-C", str(home), "-c", "core.quotePath=false", *arguments]
-    return subprocess.run(command, input=given, capture_output=True, env=environment, check=False)
+    return [program, "-C", str(home), "-c", "core.quotePath=false", *arguments]
+
+
+def _environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _REDIRECTING}
+    return kept | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(more or {})}
 
 
 def _git(home: Path, *arguments: str, given: bytes = b"", more: Mapping[str, str] | None = None) -> bytes:

@@ -12,6 +12,8 @@ import pytest
 
 from palace_pipeline import rebuild
 from palace_pipeline.cli.archive import main_job
+from palace_pipeline.purge import purge_conversation
+from palace_pipeline.purge.proof import prove
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lock import writer
@@ -234,3 +236,20 @@ def test_the_lock_is_free_afterwards(archive: Home) -> None:
     snapshot(archive.path)
     with writer(archive.path, wait_seconds=0):
         pass
+
+
+def test_a_purge_says_that_earlier_commits_still_hold_it(archive: Home, tmp_path: Path) -> None:
+    take(
+        archive,
+        export(tmp_path / "in/more.json", chat("p", "plans for the orchard behind the mill", "apples and pears")),
+    )
+    snapshot(archive.path)
+    with archive.writing():
+        purged = purge_conversation(archive, [("chatgpt", "p")], vault=True, batch="test")
+    (found,) = purged.proof.found
+    assert found.startswith("git history: ")
+    assert "palace init --git" in found
+    shutil.rmtree(archive.path / ".git")
+    begin(archive.path)
+    snapshot(archive.path)
+    assert prove(archive, ["plans for the orchard behind the mill"], [("chatgpt", "p")], pieces=True).found == []
