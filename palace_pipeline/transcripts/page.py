@@ -43,6 +43,7 @@ import orjson
 
 from palace_pipeline.model import VISIBLE_ROLES, Conversation, Message, Origin, page_hash, short_hash
 from palace_pipeline.transcripts import front_matter
+from palace_pipeline.transcripts.notes import page_links
 from palace_pipeline.transcripts.page_facts import (
     About,
     about,
@@ -69,7 +70,7 @@ from palace_pipeline.transcripts.page_tail import closing_lines, file_line, link
 __all__ = ["PAGE_RECIPE", "PageError", "PageHead", "ParsedPage", "Takeover", "UserParts"]
 __all__ += ["page_folder", "page_name", "parse", "render", "slug", "take_over"]
 
-PAGE_RECIPE = "2"
+PAGE_RECIPE = "3"
 """Change it when the same rows give another page: pages are then written again."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -134,7 +135,9 @@ def render(conversation: Conversation, head: PageHead, user: UserParts = NOBODYS
     token = _token(conversation, rows)
     mark = f"\n{MARK}{token} "
     values = _front(conversation, head, rows)
+    links = page_links(head.day, head.rooms, dated=head.dated)
     out = ["\n# ", heading_of(conversation, rows), "\n\n", summary_of(conversation, rows), "\n"]
+    out += ["\n", links, "\n"] if links else []
     for message, gap in zip(rows, gaps, strict=False):
         text = _lines(message.text)
         links = link_lines(message)

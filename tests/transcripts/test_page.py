@@ -84,6 +84,10 @@ aliases: []
 
 ChatGPT · 3 messages · times in UTC
 
+[2024-05-03](../../../notes/days/2024/2024-05-03.md) · \
+[databases](../../../notes/rooms/databases/2024-05.md) · \
+[testing](../../../notes/rooms/testing/2024-05.md)
+
 <!-- palace:TOKEN {"role":"user","id":"m1","at":"2024-05-03T14:22:31.123456Z"} -->
 ### 2024-05-03 14:22 · You
 

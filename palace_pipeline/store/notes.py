@@ -1,0 +1,186 @@
+"""The notes of a home as files (`transcripts/notes.py`): brought in line with the pages that were written or went away.
+
+What is to be done follows from the files that are there, so the price of a changed page does not depend on the archive: the note of
+its day and the notes of its month are looked at, and written where a line differs. Needs the write lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path, PurePosixPath
+
+from palace_pipeline.store.files import sync_files, write_bytes
+from palace_pipeline.transcripts.notes import (
+    NOTES,
+    START,
+    Change,
+    Listed,
+    around_day,
+    changed,
+    changes_of,
+    day_note,
+    head_of,
+    in_link,
+    is_blank,
+    new_note,
+    reference,
+    room_start,
+    targets,
+    year_note,
+)
+from palace_pipeline.transcripts.page_path import parse_name
+
+
+@dataclass(slots=True)
+class _Written:
+    """What was done to the files: notes that are new, those that are gone, and all that must be made durable."""
+
+    made: set[PurePosixPath] = field(default_factory=set[PurePosixPath])
+    gone: set[PurePosixPath] = field(default_factory=set[PurePosixPath])
+    paths: list[Path] = field(default_factory=list[Path])
+
+
+def update_notes(home: Path, left: Iterable[str], coming: Sequence[Listed]) -> int:
+    """List conversations, and take lines away. `left`: paths (below the home) that pages had before, or have no more; `coming`: all
+    conversations whose pages were looked at. Returns how many files changed; an unchanged archive changes none."""
+    rooms = {room_start(room).stem: room for one in coming for room in one.rooms}
+    done = _Written()
+    for note, change in sorted(changes_of(list(_lines_of(home, left)), coming).items()):
+        _change(home, note, change, rooms, done)
+    _link_up(home, rooms, done)
+    sync_files(done.paths)
+    return len(done.paths) + len(done.gone)
+
+
+def _lines_of(home: Path, pages: Iterable[str]) -> Iterator[tuple[PurePosixPath, str]]:
+    """The notes in which pages may stand, by the day in their names."""
+    folders: list[str] | None = None
+    in_day: dict[date, set[str]] = {}
+    for page in pages:
+        name = parse_name(PurePosixPath(page).name)
+        if name is None:
+            continue
+        day = name[0]
+        folders = _folders(home) if folders is None else folders
+        if day not in in_day:
+            in_day[day] = targets(_read(home / day_note(day)) or "")
+        dated = reference(day_note(day), page) in in_day[day]
+        if dated:
+            yield day_note(day), page
+        for folder in folders:
+            yield NOTES / "rooms" / folder / (f"{day:%Y-%m}.md" if dated else "undated.md"), page
+
+
+def _folders(home: Path) -> list[str]:
+    folder = home / NOTES / "rooms"
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()) if folder.is_dir() else []
+
+
+def _change(
+    home: Path, note: PurePosixPath, change: Change, rooms: dict[str, str], done: _Written, around: str | None = None
+) -> None:
+    """Change the list of one note; the file is made if there is something to list, and goes when nothing is left on it."""
+    path = home / note
+    old = _read(path)
+    if old is None and not change.add:
+        return
+    new = changed(new_note(head_of(note, rooms)) if old is None else old, change, around)
+    if is_blank(new):
+        path.unlink(missing_ok=True)
+        done.gone.add(note)
+    elif new != old:
+        write_bytes(path, new.encode("utf-8", "surrogateescape"), durable=False)
+        done.paths.append(path)
+        if old is None:
+            done.made.add(note)
+
+
+def _link_up(home: Path, rooms: dict[str, str], done: _Written) -> None:
+    """Bring the lists of notes in line with the notes that came and went: years and their days, rooms and their months."""
+    for level in (_of_days_and_months, _of_years_and_rooms):
+        changes: dict[PurePosixPath, Change] = {}
+        for note in sorted(done.made | done.gone):
+            above = level(note)
+            if above is None:
+                continue
+            change = changes.setdefault(above, Change(set(), {}))
+            if note in done.gone:
+                change.drop.add(reference(above, note))
+            else:
+                change.add[reference(above, note)] = f"- [{_name(note, rooms)}]({reference(above, note)})"
+        for above, change in sorted(changes.items()):
+            _change(home, above, change, rooms, done)
+    for day in sorted(_beside(home, {day for note in done.made | done.gone if (day := _day_of(note)) is not None})):
+        before, after = _neighbours(home, day)
+        _change(home, day_note(day), Change(set(), {}), rooms, done, around_day(day, before, after))
+
+
+def _of_days_and_months(note: PurePosixPath) -> PurePosixPath | None:
+    if len(note.parts) != 4:
+        return None
+    return note.parent.with_suffix(".md")
+
+
+def _of_years_and_rooms(note: PurePosixPath) -> PurePosixPath | None:
+    return START if len(note.parts) == 3 else None
+
+
+def _name(note: PurePosixPath, rooms: dict[str, str]) -> str:
+    stem = note.stem
+    if len(note.parts) == 3 and note.parts[1] == "rooms":
+        return f"room {in_link(rooms.get(stem, stem))}"
+    return stem
+
+
+def _day_of(note: PurePosixPath) -> date | None:
+    if len(note.parts) != 4 or note.parts[1] != "days":
+        return None
+    return _a_day(note.stem)
+
+
+def _a_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _days(home: Path, year: int) -> list[date]:
+    """The days of a year that have a note, in order."""
+    folder = (home / day_note(date(year, 1, 1))).parent
+    if not folder.is_dir():
+        return []
+    return sorted(day for entry in os.scandir(folder) if (day := _a_day(entry.name.removesuffix(".md"))) is not None)
+
+
+def _neighbours(home: Path, day: date) -> tuple[date | None, date | None]:
+    """The days with a note before and after a day; it need not have one itself."""
+    days = _days(home, day.year)
+    before = max((one for one in days if one < day), default=None)
+    after = min((one for one in days if one > day), default=None)
+    if before is None or after is None:
+        folder = (home / year_note(day.year)).parent
+        years = sorted(int(entry.name) for entry in os.scandir(folder) if entry.is_dir() and entry.name.isdigit())
+        if before is None:
+            before = next(
+                (found[-1] for year in reversed(years) if year < day.year and (found := _days(home, year))), None
+            )
+        if after is None:
+            after = next((found[0] for year in years if year > day.year and (found := _days(home, year))), None)
+    return before, after
+
+
+def _beside(home: Path, days: set[date]) -> set[date]:
+    """Days that came or went, and those around them, as far as they have a note."""
+    around = {one for day in days for one in _neighbours(home, day) if one is not None}
+    return {day for day in days if (home / day_note(day)).exists()} | around
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return None
