@@ -21,7 +21,7 @@ from palace_pipeline.model import Conversation, Kind, Message, Role
 from palace_pipeline.workspace import names
 from palace_pipeline.workspace.reading import SessionError, parse
 from palace_pipeline.workspace.sections import EXACT, Section
-from palace_pipeline.workspace.session import PART, Entry, Session, summary_of, todos
+from palace_pipeline.workspace.session import PART, Entry, Session, in_time, summary_of, todos
 
 FRONT = "front"
 """Message id of the row that carries the front matter."""
@@ -96,23 +96,13 @@ def messages_of(session: Session) -> list[Message]:
     if intro := _PART_LINK.sub("", session.intro).strip():
         rows.append(Message("intro", "assistant", intro))
     seen: Counter[str] = Counter()
-    dated: list[tuple[float, Message]] = []
-    for section, entry in session.entries():
+    for section, entry in in_time(session):
         identity = f"{section}:{entry.at.isoformat() if entry.at else 'by hand'}"
         seen[identity] += 1
         if seen[identity] > 1:
             identity += f"#{seen[identity]}"
-        dated.append((_order(entry, session, dated), _row(identity, section, entry, session)))
-    # The sort keeps what is equal in the order of the page.
-    return [*rows, *(row for _, row in sorted(dated, key=lambda item: item[0]))]
-
-
-def _order(entry: Entry, session: Session, before: list[tuple[float, Message]]) -> float:
-    if (at := _instant(entry.at)) is not None:
-        return at.timestamp()
-    if before:
-        return before[-1][0]
-    return begin.timestamp() if (begin := _instant(session.ts)) is not None else 0.0
+        rows.append(_row(identity, section, entry, session))
+    return rows
 
 
 def _row(identity: str, section: Section, entry: Entry, session: Session) -> Message:

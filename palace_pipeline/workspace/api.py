@@ -27,16 +27,20 @@ from palace_pipeline.workspace.reading import SessionError, parse
 from palace_pipeline.workspace.sections import SECTIONS, Section, named
 from palace_pipeline.workspace.session import (
     MOST_TAGS,
+    PART,
     SUMMARY_LENGTH,
     Session,
     as_entry,
+    body_size,
     one_line,
     render,
     summary_of,
 )
+from palace_pipeline.workspace.split import MOST_BYTES, Tree, split
 from palace_pipeline.workspace.writing import (
     Fingerprint,
     PageChanged,
+    fingerprint,
     put_page,
     read_page,
     remove_own_leftovers,
@@ -286,6 +290,41 @@ class Workspace:
     def _put(self, page: Page, lock: Lock, *, last: bool = True) -> Page:
         if lock.after_kill:
             remove_own_leftovers(page.path.parent, names.prefix_of(page.id))
+        tree = split(page.session) if body_size(page.session) > MOST_BYTES else Tree(page.session, ())
+        parts = [self._put_part(part) for part in tree.parts]
+        root = Page(page.path, tree.root, page.seen)
+        try:
+            path = self._write(root, lock, last=last)
+        except BaseException:
+            for part in parts:
+                if part.seen is None:  # made just now: its words are still on the page
+                    part.path.unlink()
+            raise
+        if lock.after_kill:
+            self._drop_unlinked(root)
+        index.add_rows(self.home, map(self._row, parts))
+        return Page(path, tree.root, None)
+
+    def _put_part(self, part: Session) -> Page:
+        """A part's page; one of the same id is what a writer that was killed had made of the same entries."""
+        path = self.home / names.path_of(part.id, part.title)
+        page = Page(path, part, fingerprint(path))
+        self._write(page, None)
+        return page
+
+    def _drop_unlinked(self, root: Page) -> None:
+        """Delete parts that a killed writer had made of entries that are still on the page."""
+        days = {entry.at.date().isoformat() for _, entry in root.session.entries() if entry.at is not None}
+        for day in days:
+            for path in _entries(self.home / names.SESSIONS / day):
+                if names.id_of(path) is None or path.name in root.session.intro:
+                    continue
+                found = parse(path.read_bytes().decode("utf-8", "replace"), path)
+                if found.parent == root.id and found.role == PART:
+                    path.unlink()
+                    index.forget_rows(self.home, [found.id])
+
+    def _write(self, page: Page, lock: Lock | None, *, last: bool = True) -> Path:
         data = render(page.session).encode("utf-8", "replace")
 
         def same(read: bytes) -> bool:
@@ -298,10 +337,9 @@ class Workspace:
         def as_conflict() -> bytes:
             return render(replace(page.session, status="conflict")).encode("utf-8", "replace")
 
-        path = put_page(
+        return put_page(
             self.home, page.path, data, seen=page.seen, same=same, lock=lock, as_conflict=as_conflict if last else None
         )
-        return Page(path, page.session, None)
 
 
 def section_named(text: str) -> Section:

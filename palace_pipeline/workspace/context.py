@@ -15,7 +15,8 @@ from pathlib import Path
 from palace_pipeline.transcripts.terms import index_terms
 from palace_pipeline.workspace import index, memory, names
 from palace_pipeline.workspace.api import Page, Workspace
-from palace_pipeline.workspace.session import NAMES, SECTIONS, heading, summary_of, todos
+from palace_pipeline.workspace.sections import NAMES
+from palace_pipeline.workspace.session import heading, in_time, summary_of, todos
 
 Count = Callable[[str], int]
 PARTS = ("facts", "recent", "references", "input")
@@ -167,18 +168,11 @@ def _references(home: Path, text: str, shown: set[str]) -> Iterator[tuple[str, s
 
 def _entries(page: Page) -> Iterator[tuple[str, str]]:
     """The entries of a session as they follow in time, those by hand where they stand."""
-    session = page.session
-    last = session.ts
-    rows: list[tuple[str, int, str, str]] = []
-    for section in SECTIONS:
-        for entry in session.sections[section]:
-            last = entry.at or last
-            name = NAMES[session.language][section]
-            who = f" · {entry.who}" if entry.who else ""
-            head = f"### {name}{who}" + (f" · {heading(entry.at)}" if entry.at else "")
-            order = last.timestamp() if last is not None and last.tzinfo else 0.0
-            rows.append((f"{order:020.6f}", len(rows), f"{name} of {page.id}", f"{head}\n\n{entry.text}"))
-    return ((what, text) for _, _, what, text in sorted(rows))
+    for section, entry in in_time(page.session):
+        name = NAMES[page.session.language][section]
+        who = f" · {entry.who}" if entry.who else ""
+        head = f"### {name}{who}" + (f" · {heading(entry.at)}" if entry.at else "")
+        yield f"{name} of {page.id}", f"{head}\n\n{entry.text}"
 
 
 def _cut(text: str, budget: int, count: Count) -> str:

@@ -188,6 +188,26 @@ def todos(session: Session) -> tuple[int, int]:
     return boxes.count(" "), len(boxes) - boxes.count(" ")
 
 
+def in_time(session: Session) -> list[tuple[Section, Entry]]:
+    """All entries as they followed in time; one without a time stands behind what stands before it on the page."""
+    last = _seconds(session.ts)
+    found: list[tuple[float, Section, Entry]] = []
+    for section, entry in session.entries():
+        at = _seconds(entry.at)
+        last = last if at is None else at
+        found.append((last or 0.0, section, entry))
+    # The sort keeps what is equal in the order of the page.
+    return [(section, entry) for _, section, entry in sorted(found, key=lambda one: one[0])]
+
+
+def _seconds(time: datetime | None) -> float | None:
+    """Seconds since 1970 of a time with an offset; a time without one is no instant."""
+    try:
+        return time.timestamp() if time is not None and time.tzinfo is not None else None
+    except OverflowError:
+        return None  # an hour from the end of the calendar
+
+
 def body_size(session: Session) -> int:
     """Bytes of what was said, without headings and front matter."""
     return sum(len(entry.text.encode("utf-8", "replace")) for _, entry in session.entries())
