@@ -27,6 +27,11 @@ class Embedder(Protocol):
     def embed_passages(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]: ...
 
 
+def model_entry(key: str) -> str:
+    """The entry of the ledger's `meta` that says what the model of a key is called in the settings."""
+    return f"model {key}"
+
+
 def passage_of(context: str, text: str) -> str:
     """What is embedded of a chunk: its context (the question of a continued answer), then its text."""
     return f"{context}\n{text}" if context else text

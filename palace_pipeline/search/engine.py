@@ -8,12 +8,12 @@ vectors yet) narrows it to the rest, and is said.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypedDict, Unpack
+from typing import Any, TextIO, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.search.answers import Answers, Hit
 from palace_pipeline.search.corpus import Corpus, CorpusReader, Days, moved
-from palace_pipeline.search.languages import Floats, Passages, languages_of
-from palace_pipeline.search.near import Meaning, allowed_rows, nearest_chunks, shares_of_words, spread
+from palace_pipeline.search.languages import Embedder
+from palace_pipeline.search.meaning import Load, MeaningReader
+from palace_pipeline.search.near import Meaning, allowed_rows, nearest_chunks, shares_of_words
 from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
 from palace_pipeline.search.rows import RowReader
 from palace_pipeline.settings import EmbeddingSettings, Settings
@@ -49,17 +50,6 @@ class Only(TypedDict, total=False):
     since: date | None
     until: date | None
     kinds: Sequence[str]
-
-
-class Embedder(Protocol):
-    """What is needed of a model here (`embedding.model.EmbeddingModel`)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    def embed_passages(self, texts: Sequence[str]) -> Floats: ...
-    def embed_query(self, text: str) -> Floats: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -154,18 +144,6 @@ class Asked:
         return "; ".join([f"Searched {left}", *(trouble.removesuffix(".") for trouble in self.missing)]) + "."
 
 
-@dataclass(slots=True, frozen=True, eq=False)
-class _Prepared:
-    """The vectors of one corpus and one model, ready for questions; `places` in the corpus of its rows, and `row_of` each place
-    (-1 without a vector)."""
-
-    corpus: Corpus
-    key: str
-    passages: Passages
-    places: NDArray[np.int64]
-    row_of: NDArray[np.int64]
-
-
 def load_default_model(settings: EmbeddingSettings) -> Embedder:
     """The configured model; its module is imported here only, since that is slow."""
     from palace_pipeline.embedding.model import load_model
@@ -176,17 +154,13 @@ def load_default_model(settings: EmbeddingSettings) -> Embedder:
 class Searcher:
     """Answers questions about one home. Keeps what it has read, and looks at each question whether it has changed."""
 
-    def __init__(
-        self, home: Path, settings: Settings, load: Callable[[EmbeddingSettings], Embedder] = load_default_model
-    ) -> None:
+    def __init__(self, home: Path, settings: Settings, load: Load = load_default_model) -> None:
         self.home = home
         self._settings = settings
-        self._load = load
         self.lake = Lake(home / "lake")
         self.rows = RowReader(self.lake)
         self._corpus = CorpusReader(self.lake)
-        self._model: Embedder | None = None
-        self._prepared: _Prepared | None = None
+        self._meaning = MeaningReader(home, settings.embedding, load)
         self._lexical: tuple[object, LexicalReader] | None = None
         self._allowed: tuple[Corpus, Filters, NDArray[np.bool_]] | None = None
 
@@ -222,7 +196,8 @@ class Searcher:
         self.rows.unread.clear()
         filters = _filters(days, only)
         with ThreadPoolExecutor(1) as pool:  # the model loads while the lake is read
-            vector = pool.submit(self._vector, query, as_passage=as_passage)
+            known = bool(self.lake.months("clean/vectors"))
+            vector = pool.submit(self._meaning.vector, query, as_passage=as_passage) if known else None
             corpus = self._corpus.read()
             reader, no_words = self._reader()
             allowed = self._left_by(filters, corpus)
@@ -233,7 +208,7 @@ class Searcher:
                 unread += (trouble for trouble in spans.unread if trouble not in unread)
             frequency = reader.document_frequency if reader else lambda _: 0
             weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
-            meaning, no_meaning = self._meaning(corpus, vector)
+            meaning, no_meaning = self._meaning.of(corpus, query, vector, as_passage=as_passage)
         troubles = tuple(trouble for trouble in (*unread, no_words, no_meaning) if trouble)
         unread_rows = self.rows.unread
         return Asked(query, terms, weights, filters, days, corpus, allowed, meaning, reader, troubles, unread_rows)
@@ -244,15 +219,6 @@ class Searcher:
         if kept is None or kept[0] is not corpus or kept[1] != filters:
             self._allowed = kept = (corpus, filters, allowed_rows(corpus, filters))
         return kept[2]
-
-    def _vector(self, query: str, *, as_passage: bool) -> tuple[Embedder, Floats] | None:
-        """The model and the question's vector; None if there is nothing to compare it with."""
-        if not self.lake.months("clean/vectors"):
-            return None
-        if self._model is None:
-            self._model = self._load(self._settings.embedding)
-        model = self._model
-        return model, model.embed_passages([query])[0] if as_passage else model.embed_query(query)
 
     def _reader(self) -> tuple[LexicalReader | None, str | None]:
         commit = commit_of(self.home / "lexical")
@@ -265,44 +231,6 @@ class Searcher:
                 return None, "not by words: there is no lexical index"
             self._lexical = (commit, reader)
         return self._lexical[1], None
-
-    def _meaning(self, corpus: Corpus, asked: Future[tuple[Embedder, Floats] | None]) -> tuple[Meaning, str | None]:
-        """How near every chunk is in meaning; or why that is not known."""
-        from palace_pipeline.embedding.convert import EmbeddingError
-
-        nothing = Meaning(spread(corpus, np.zeros(0, np.int64), []))
-        try:
-            known = asked.result()
-        except EmbeddingError as error:
-            return nothing, f"not by meaning: {error}"
-        if known is None:
-            return nothing, "not by meaning: there are no vectors"
-        model, vector = known
-        prepared = self._prepare(corpus, model)
-        if not len(prepared.places):
-            return nothing, "not by meaning: the vectors were made with another model"
-
-        def alike(texts: Sequence[str]) -> Floats:
-            return prepared.passages.others(model.embed_passages(texts)).likeness(vector)
-
-        def foreign(places: NDArray[np.int64]) -> NDArray[np.bool_]:
-            rows = prepared.row_of[places]
-            return (rows >= 0) & prepared.passages.in_other_language(vector, np.maximum(rows, 0))
-
-        likeness = spread(corpus, prepared.places, prepared.passages.likeness(vector))
-        return Meaning(likeness, foreign, alike), None
-
-    def _prepare(self, corpus: Corpus, model: Embedder) -> _Prepared:
-        kept = self._prepared
-        if kept is None or kept.corpus is not corpus or kept.key != model.key:
-            mine = corpus.vector_model == model.key
-            vectors = corpus.vectors if mine.all() else corpus.vectors[mine]
-            passages = Passages.of(vectors, languages_of(model))
-            places = corpus.vector_row[mine]
-            row_of = np.full(corpus.chunks.height, -1, np.int64)
-            row_of[places] = np.arange(len(places))
-            self._prepared = kept = _Prepared(corpus, model.key, passages, places, row_of)
-        return kept
 
 
 def _filters(days: Days, only: Only) -> Filters:

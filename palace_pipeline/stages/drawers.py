@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from palace_pipeline.embedding.model import load_model
-from palace_pipeline.embedding.vectors import ensure_vectors, missing_texts
+from palace_pipeline.embedding.vectors import ensure_vectors, missing_texts, model_entry
 from palace_pipeline.model import DRAWERS, VECTORS, frame, short_hash
 from palace_pipeline.planner import due, split_by_month
 from palace_pipeline.rooms.classifier import load_classifier, wing_of
@@ -39,6 +39,8 @@ def file_drawers(job: Job) -> Counts:
         work = due(ledger, "drawers", job.span, job.recipes, force=job.force)
         model = load_model(home.settings.embedding) if work else None
         classifier = load_classifier(home.settings, model) if model else None
+        if model:  # search asks it of the vectors of an old model as long as there are some
+            ledger.set_meta(model_entry(model.key), home.settings.embedding.model)
         done = 0
         for month, rows in split_by_month(work):
             for part in batches(rows, EMBED_BATCH_MESSAGES):
