@@ -13,6 +13,7 @@ from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers
 from palace_pipeline.stages.embed import make_indexes_anew
 from palace_pipeline.stages.normalize import normalize
+from palace_pipeline.stages.notes import make_notes
 from palace_pipeline.stages.pages import write_pages
 from palace_pipeline.stages.publish import publish_anew, publish_tables
 from palace_pipeline.stages.recipes import recipes_of
@@ -55,6 +56,7 @@ def derive(home: Home, batch: str) -> dict[str, int]:
     job = Job(home, EVER, recipes, batch)
     made: dict[str, int] = {}
     build(home, batch, (*TO_DRAWERS, write_pages))
+    made["notes"] = make_notes(home)
     with home.ledger() as ledger:
         left: list[str] = orjson.loads(ledger.meta(UNFINISHED) or b"[]")
         if "indexes" in left:

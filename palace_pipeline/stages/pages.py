@@ -53,7 +53,7 @@ def write_pages(job: Job) -> Counts:
             for part in batches(rows):
                 assert funnel is not None
                 keys = [key_of(row) for row in part]
-                rooms, wings = _places(lake.read("clean/drawers", [month], keys=keys).iter_rows(named=True))
+                rooms, wings = places_of(lake.read("clean/drawers", [month], keys=keys).iter_rows(named=True))
                 masked = defaultdict[Key, list[int | None]](list)
                 for row in lake.read("clean/findings", [month], keys=keys).iter_rows(named=True):
                     masked[row["provider"], row["conversation_id"]].append(row["seq"])
@@ -221,7 +221,7 @@ def unlike(written: str, planned: str) -> bool:
     return written != written_by_program(planned)
 
 
-def _places(drawers: object) -> tuple[dict[Key, tuple[str, ...]], dict[Key, str]]:
+def places_of(drawers: object) -> tuple[dict[Key, tuple[str, ...]], dict[Key, str]]:
     """Rooms (by frequency, then name) and wing of each conversation."""
     counted: dict[Key, Counter[str]] = {}
     wings: dict[Key, str] = {}

@@ -7,6 +7,7 @@ its day and the notes of its month are looked at, and written where a line diffe
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -16,6 +17,7 @@ from palace_pipeline.store.files import sync_files, write_bytes
 from palace_pipeline.transcripts.notes import (
     NOTES,
     START,
+    UNDATED,
     Change,
     Listed,
     around_day,
@@ -32,6 +34,8 @@ from palace_pipeline.transcripts.notes import (
     year_note,
 )
 from palace_pipeline.transcripts.page_path import parse_name
+
+_MONTH = re.compile(r"\d{4}-\d\d|undated")
 
 
 @dataclass(slots=True)
@@ -55,6 +59,55 @@ def update_notes(home: Path, left: Iterable[str], coming: Sequence[Listed]) -> i
     return len(done.paths) + len(done.gone)
 
 
+def bring_in_line(home: Path, month: str, expected: Sequence[Listed]) -> int:
+    """Make all notes of a month (`YYYY-MM`, or `undated`) list just these conversations, and the lists above lead to them. Returns
+    how many files changed."""
+    rooms = {room_start(room).stem: room for one in expected for room in one.rooms}
+    changes = changes_of((), expected)
+    done = _Written()
+    for note in _notes_of(home, month):
+        change = changes.setdefault(note, Change(set(), {}))
+        change.drop |= targets(_read(home / note) or "") - change.add.keys()
+    for note, change in sorted(changes.items()):
+        _change(home, note, change, rooms, done)
+    # The lists above may have lost them, or be lost themselves.
+    done.made |= changes.keys() - done.gone
+    done.made |= {above for note in done.made if (above := _of_days_and_months(note)) is not None}
+    _link_up(home, rooms, done)
+    sync_files(done.paths)
+    return len(set(done.paths)) + len(done.gone)
+
+
+def drop_dead_links(home: Path) -> int:
+    """Take out of the lists of years, rooms and their start what leads to notes that are not there. Returns how many files
+    changed."""
+    done = _Written()
+    for pattern in ("days/*.md", "rooms/*.md", START.name):
+        for path in sorted((home / NOTES).glob(pattern)):
+            dead = {target for target in targets(_read(path) or "") if not (path.parent / target).exists()}
+            if dead:
+                _change(home, PurePosixPath(path.relative_to(home).as_posix()), Change(dead, {}), {}, done)
+    sync_files(done.paths)
+    return len(done.paths) + len(done.gone)
+
+
+def months_with_notes(home: Path) -> set[str]:
+    """The months of which there are notes, and `undated`."""
+    folder = home / NOTES
+    of_days = {path.stem[:7] for path in folder.glob("days/*/*.md")}
+    return {month for month in of_days | {path.stem for path in folder.glob("rooms/*/*.md")} if _MONTH.fullmatch(month)}
+
+
+def _notes_of(home: Path, month: str) -> list[PurePosixPath]:
+    found = [*home.glob(f"{NOTES}/days/*/{month}-??.md"), *home.glob(f"{NOTES}/rooms/*/{month}.md")]
+    return [note for path in found if _is_note(note := PurePosixPath(path.relative_to(home).as_posix()))]
+
+
+def _is_note(note: PurePosixPath) -> bool:
+    """Not some file of the user's beside the notes."""
+    return note.parts[1] == "rooms" or _day_of(note) is not None
+
+
 def _lines_of(home: Path, pages: Iterable[str]) -> Iterator[tuple[PurePosixPath, str]]:
     """The notes in which pages may stand, by the day in their names."""
     folders: list[str] | None = None
@@ -71,7 +124,7 @@ def _lines_of(home: Path, pages: Iterable[str]) -> Iterator[tuple[PurePosixPath,
         if dated:
             yield day_note(day), page
         for folder in folders:
-            yield NOTES / "rooms" / folder / (f"{day:%Y-%m}.md" if dated else "undated.md"), page
+            yield NOTES / "rooms" / folder / f"{f'{day:%Y-%m}' if dated else UNDATED}.md", page
 
 
 def _folders(home: Path) -> list[str]:

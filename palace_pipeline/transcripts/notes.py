@@ -27,6 +27,8 @@ from palace_pipeline.transcripts.page_path import slug
 
 NOTES = PurePosixPath("notes")
 START = NOTES / "README.md"
+UNDATED = "undated"
+"""The name of a room's note for what has no date, where others are named by their month."""
 _DAYS, _ROOMS = NOTES / "days", NOTES / "rooms"
 _LIST, _END = "<!-- palace list -->", "<!-- palace end -->"
 _REGION = re.compile(rf"^{_LIST}[ \t]*\r?\n(.*?)^{_END}[ \t]*(?:\r?\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -92,7 +94,7 @@ def year_note(year: int) -> PurePosixPath:
 
 def room_note(room: str, day: date | None) -> PurePosixPath:
     """The note of a room for the month of a day, or for what has no date."""
-    return _ROOMS / _folder(room) / ("undated.md" if day is None else f"{day:%Y-%m}.md")
+    return _ROOMS / _folder(room) / f"{UNDATED if day is None else f'{day:%Y-%m}'}.md"
 
 
 def room_start(room: str) -> PurePosixPath:

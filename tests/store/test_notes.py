@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palace_pipeline.model import Conversation, Message
-from palace_pipeline.store.notes import update_notes
+from palace_pipeline.store.notes import bring_in_line, drop_dead_links, months_with_notes, update_notes
 from palace_pipeline.transcripts.notes import Listed, in_link, listed, page_links
 
 DAY = date(2024, 5, 3)
@@ -210,3 +210,33 @@ def test_whatever_happened_the_notes_are_those_of_a_fresh_home(steps: list[Step]
         update_notes(grown, [now.pop(name).page for name in sorted(gone) if name in now], [])
         update_notes(fresh, [], list(now.values()))
         assert tree(grown) == tree(fresh)
+
+
+@settings(max_examples=30)
+@given(steps=STEPS, broken=st.sets(st.sampled_from(["README", "2024", "x", "2024-01", "2024-01-01", "undated"])))
+def test_notes_that_were_deleted_or_are_of_others_are_brought_in_line(steps: list[Step], broken: set[str]) -> None:
+    with TemporaryDirectory() as one_home, TemporaryDirectory() as other:
+        home, fresh = Path(one_home), Path(other)
+        chats = {
+            name: one(name, date(2024, month, day), dated=dated, rooms=rooms)
+            for name, day, month, rooms, dated in steps
+        }
+        update_notes(home, [], [*chats.values(), one("f", date(2023, 3, 3), rooms=("x", "gone"))])
+        for path in sorted((home / "notes").rglob("*.md")):
+            if path.stem in broken:
+                path.unlink()
+        kept = [chat for name, chat in chats.items() if name != "f"]
+        update_notes(fresh, [], kept)
+        for month in sorted(months_with_notes(home) | {f"2024-0{month}" for month in range(1, 4)} | {"undated"}):
+            bring_in_line(
+                home, month, [chat for chat in kept if (f"{chat.day:%Y-%m}" if chat.day else "undated") == month]
+            )
+        drop_dead_links(home)
+        assert tree(home) == tree(fresh)
+        assert (
+            sum(
+                bring_in_line(home, month, [c for c in kept if c.day and f"{c.day:%Y-%m}" == month])
+                for month in ("2024-01", "2024-02")
+            )
+            == 0
+        )
