@@ -32,6 +32,14 @@ QUERIES = {
     "GROUP BY ALL ORDER BY month, kind",
 }
 
+_OF_SESSIONS = {
+    # Asked only where there are sessions: their front matter is read from the lake.
+    "sessions": "SELECT * FROM v_sessions_by_month ORDER BY month",
+    "tags": "SELECT tag, sum(sessions)::BIGINT AS sessions FROM v_tags_by_month GROUP BY tag "
+    "ORDER BY sessions DESC, tag LIMIT 12",
+    "tags_by_month": "SELECT month, tag, sessions FROM v_tags_by_month ORDER BY month, tag",
+}
+
 PLOTTED = ("days", "hours", "providers", "rooms", "findings")
 
 
@@ -54,14 +62,20 @@ class Trends:
             ("Longest streaks", _spans(self.rows["streaks"])),
             ("Longest silences", _spans(self.rows["silences"])),
             ("Masked by kind", _bars(self.rows["findings"], "kind", "findings", width)),
-            ("Masked by month and kind", _masked(self.rows["findings_by_month"], width)),
+            ("Masked by month and kind", _by_month(self.rows["findings_by_month"], "kind", "findings", width)),
+            ("Sessions by month", _sessions(self.rows["sessions"])),
+            ("Sessions by tag", _bars(self.rows["tags"], "tag", "sessions", width)),
+            ("Sessions by month and tag", _by_month(self.rows["tags_by_month"], "tag", "sessions", width)),
         ]
         return "\n\n".join(f"{title}\n{text}" for title, text in parts if text)
 
 
 def trends(home: Path) -> Trends:
     """Read all trends. Raises QueryError, NotBuiltError (`store.sql`)."""
-    return Trends({name: to_json_rows(*query(home, sql)) for name, sql in QUERIES.items()})
+    rows = {name: to_json_rows(*query(home, sql)) for name, sql in QUERIES.items()}
+    sessions = any(row["provider"] == "session" for row in rows["providers"])
+    more = {name: to_json_rows(*query(home, sql)) if sessions else [] for name, sql in _OF_SESSIONS.items()}
+    return Trends(rows | more)
 
 
 def plots_as_markdown(home: Path) -> dict[str, str]:
@@ -95,7 +109,17 @@ def _months(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "month": row["month"][:7] if row["month"] else "undated"} for row in rows][-37:]
 
 
-def _masked(rows: list[dict[str, Any]], width: int) -> str:
+def _sessions(rows: list[dict[str, Any]]) -> str:
+    """A line a month: sessions, tokens read and written, to-dos done of all."""
+    return "\n".join(
+        f"{row['month'][:7]}  {row['sessions']:,} sessions ({row['closed']:,} closed), {row['turns'] or 0:,} turns, "
+        f"{row['tokens_in'] or 0:,} tokens in, {row['tokens_out'] or 0:,} out, "
+        f"{row['todos_done'] or 0:,} of {(row['todos_done'] or 0) + (row['todos_open'] or 0):,} to-dos done"
+        for row in rows
+    )
+
+
+def _by_month(rows: list[dict[str, Any]], kind: str, value: str, width: int) -> str:
     """A line a kind: one character a month from the first to the last (the last three years at most), then the sum."""
     if not rows:
         return ""
@@ -103,13 +127,13 @@ def _masked(rows: list[dict[str, Any]], width: int) -> str:
     first = max(_month_number(rows[0]["month"]), last - 35)
     counts: dict[str, list[int]] = {}
     for row in rows:
-        of_kind = counts.setdefault(row["kind"], [0] * (last - first + 1))
+        of_kind = counts.setdefault(row[kind], [0] * (last - first + 1))
         if (number := _month_number(row["month"])) >= first:
-            of_kind[number - first] += row["findings"]
+            of_kind[number - first] += row[value]
     label = min(max(map(plots.text_width, counts)), width // 3)
     lines = [
-        f"{plots.fitted(kind, label)} {plots.sparkline(of_kind)} {sum(of_kind):,}"
-        for kind, of_kind in sorted(counts.items(), key=lambda item: (-sum(item[1]), item[0]))
+        f"{plots.fitted(name, label)} {plots.sparkline(of_kind)} {sum(of_kind):,}"
+        for name, of_kind in sorted(counts.items(), key=lambda item: (-sum(item[1]), item[0]))
         if sum(of_kind)
     ]
     span = f"{first // 12:04}-{first % 12 + 1:02} to {last // 12:04}-{last % 12 + 1:02}"

@@ -263,9 +263,63 @@ _OTHERS = (
     ),
 )
 
+_SESSIONS = (
+    View(
+        "v_sessions",
+        "one row a session of the workspace: its front matter and its to-dos (read from the lake of this home)",
+        {
+            "conversation_id": "the session's id",
+            "month": "first day of the local month in which it began (of its day, if it has no time)",
+            "title": "redacted title",
+            "status": "open, closed or conflict",
+            "tags": "its tags",
+            "turns": "inputs",
+            "tokens_in": "input tokens, null if unknown",
+            "tokens_out": "output tokens, null if unknown",
+            "todos_open": "list items with an empty box",
+            "todos_done": "list items with a ticked box",
+        },
+        r"""SELECT t.conversation_id, date_trunc('month', coalesce(c.local_started, c.day))::DATE AS month, c.title,
+            regexp_extract(t.text, '"status":"([a-z]+)"', 1) AS status,
+            regexp_extract_all(regexp_extract(t.text, '"tags":\[([^\]]*)\]', 1), '"([^"]*)"', 1) AS tags,
+            nullif(regexp_extract(t.text, '"turns":(\d+)', 1), '')::BIGINT AS turns, t.tokens_in, t.tokens_out,
+            nullif(regexp_extract(t.text, '"todos_open":(\d+)', 1), '')::BIGINT AS todos_open,
+            nullif(regexp_extract(t.text, '"todos_done":(\d+)', 1), '')::BIGINT AS todos_done
+        FROM message_text AS t JOIN conversations AS c USING (provider, conversation_id)
+        WHERE t.provider = 'session' AND t.role = 'system' AND t.message_id = 'front'
+        ORDER BY t.conversation_id""",
+    ),
+    View(
+        "v_sessions_by_month",
+        "sessions, their tokens and to-dos per month in which they began",
+        {
+            "month": "first day of the local month",
+            "sessions": "sessions that began then",
+            "closed": "of which closed",
+            "turns": "inputs",
+            "tokens_in": "known input tokens; null if none is known",
+            "tokens_out": "known output tokens; null if none is known",
+            "todos_open": "to-dos with an empty box",
+            "todos_done": "to-dos with a ticked box",
+        },
+        """SELECT month, count(*) AS sessions, count(*) FILTER (status = 'closed') AS closed,
+            sum(turns)::BIGINT AS turns, sum(tokens_in)::BIGINT AS tokens_in, sum(tokens_out)::BIGINT AS tokens_out,
+            sum(todos_open)::BIGINT AS todos_open, sum(todos_done)::BIGINT AS todos_done
+        FROM v_sessions GROUP BY ALL ORDER BY month""",
+    ),
+    View(
+        "v_tags_by_month",
+        "tags of sessions per month in which they began",
+        {"month": "first day of the local month", "tag": "tag", "sessions": "sessions with it"},
+        """SELECT month, tag, count(*) AS sessions FROM (SELECT month, unnest(tags) AS tag FROM v_sessions)
+        GROUP BY ALL ORDER BY month, sessions DESC, tag""",
+    ),
+)
+
 VIEWS: tuple[View, ...] = (
     *(_period_view(period, dimension) for period in _PERIODS for dimension in (None, *_DIMENSIONS)),
     *_OTHERS,
+    *_SESSIONS,
 )
 
 

@@ -3,6 +3,7 @@ and live sessions are a source like any export."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import orjson
@@ -102,3 +103,31 @@ def test_one_side_of_a_conflict_is_no_session(home: Home, funnel: Funnel) -> Non
     )
     take(home, home.path / "sessions")
     assert [row["text"] for row in _rows(home, "session")][1:] == ["hello"]
+
+
+def test_stats_show_tags_tokens_and_todos_over_time(home: Home, funnel: Funnel) -> None:
+    from palace_pipeline.store.sql import query
+    from palace_pipeline.store.stats import create_stats
+    from palace_pipeline.trends import trends
+
+    workspace = _live(home, funnel)
+    november, december = (
+        datetime.fromisoformat("2026-11-10T09:00+00:00"),
+        datetime.fromisoformat("2026-11-29T09:00+00:00"),
+    )
+    one = workspace.new("one", input="a", tags=["烤箱", 'a"b'], ts=november)
+    workspace.append(one.id, "todo", "- [ ] x\n- [x] y", tokens_in=100, tokens_out=20, at=november)
+    workspace.close(one.id)
+    workspace.new("two", input="b", tags=["烤箱"], ts=december)
+    take(home, home.path / "sessions")
+    create_stats(home.path)
+    _, rows = query(
+        home.path,
+        "SELECT sessions, closed, turns, tokens_in, tokens_out, todos_open, todos_done FROM v_sessions_by_month",
+    )
+    assert rows == [(2, 1, 2, 100, 20, 1, 1)]
+    _, rows = query(home.path, "SELECT tag, sessions FROM v_tags_by_month ORDER BY sessions DESC")
+    assert rows[0] == ("烤箱", 2)
+    text = trends(home.path).as_text()
+    assert "2 sessions (1 closed), 2 turns, 100 tokens in, 20 out, 1 of 2 to-dos done" in text
+    assert "烤箱" in text
