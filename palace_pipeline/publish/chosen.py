@@ -13,7 +13,7 @@ import polars as pl
 from palace_pipeline.search.corpus import Days, counted, moved
 from palace_pipeline.store.lake import Key, Lake, month_of
 from palace_pipeline.store.ledger import Ledger
-from palace_pipeline.store.named import NotOneError, named_conversation
+from palace_pipeline.store.named import NotOneError, named_conversation, resumed_in
 
 if TYPE_CHECKING:
     from palace_pipeline.search.engine import Searcher
@@ -47,9 +47,7 @@ def named(ledger: Ledger, names: Iterable[str]) -> list[Chosen]:
     """The conversations that are named (`provider:id`, a page, the beginning of an id), each once. Raises NotOneError."""
     found: dict[Key, Chosen] = {}
     for name in names:
-        row = named_conversation(ledger, name)
-        if row["superseded_by"]:  # it was resumed in another, which repeats all of it
-            row = ledger.conversation((row["provider"], row["superseded_by"])) or row
+        row = resumed_in(ledger, named_conversation(ledger, name))
         key = (row["provider"], row["conversation_id"])
         if row["status"] == "purged":
             raise NotOneError(f"{key[0]}:{key[1]} was purged: nothing of it is kept")

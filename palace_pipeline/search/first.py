@@ -45,7 +45,8 @@ class Searched:
 @dataclass(slots=True, frozen=True)
 class FirstMention:
     """`first`: the earliest mention in the words of the question, or else in the strictest way that has any. `earlier`: what
-    comes before it in looser ways, strictest first. `undated`: mentions of which nothing says when they were written."""
+    comes before it in looser ways, strictest first. `undated`: mentions of which nothing says when they were written, the
+    strictest `UNDATED` of `undated_in_all`."""
 
     query: str
     topic: str
@@ -55,6 +56,7 @@ class FirstMention:
     undated: tuple[Mention, ...]
     searched: Searched
     tried: str
+    undated_in_all: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The answer as values that JSON knows: a mention is its hit with `how`."""
@@ -65,6 +67,7 @@ class FirstMention:
             "first": None if self.first is None else mention_json(self.first),
             "earlier": [mention_json(one) for one in self.earlier],
             "undated": [mention_json(one) for one in self.undated],
+            "undated_in_all": self.undated_in_all,
             "searched": {
                 **asdict(self.searched),
                 "complete": self.searched.complete,
@@ -115,8 +118,9 @@ def first_mention(searcher: Searcher, question: str, **only: Unpack[Only]) -> Fi
         first,
         tuple(found.mention() for found in sorted(looser, key=lambda found: found.strictness)),
         tuple(found.mention() for found in undated[:UNDATED]),
-        _searched(searcher.lake, asked, None if main is None or main.when is None else main.when.day),
-        tried_of(asked, mentions),
+        _searched(searcher.lake, mentions, None if main is None or main.when is None else main.when.day),
+        mentions.tried,
+        len(undated),
     )
 
 
@@ -134,7 +138,7 @@ def _earliest(mentions: Mentions, places: Sequence[int], enough: Sequence[How], 
     undated: list[Found] = []
     filed = [place for place in places if not mentions.undated(place)]
     loose = [place for place in places if mentions.undated(place)]
-    for batch in (*_batches(filed), *_batches(loose[:_AT_ONCE])):
+    for batch in (*_batches(filed), *_batches(loose)):
         known = [_when(found).day for how, found in best.items() if how in enough]
         if known and not mentions.undated(batch[0]) and mentions.day(batch[0]) > min(known) + SLACK:
             continue
@@ -150,10 +154,11 @@ def _batches(places: Sequence[int]) -> Iterator[Sequence[int]]:
     return (places[at : at + _AT_ONCE] for at in range(0, len(places), _AT_ONCE))
 
 
-def _searched(lake: Lake, asked: Asked, day: date | None) -> Searched:
+def _searched(lake: Lake, mentions: Mentions, day: date | None) -> Searched:
     """Counts of what the question was looked for in; `day`: of the mention."""
+    asked = mentions.asked
     chunks = asked.corpus.chunks.filter(pl.Series(asked.allowed, dtype=pl.Boolean))
-    missing = dict.fromkeys([*asked.missing, *_behind(asked)])
+    missing = dict.fromkeys(mentions.missing)
     parts: list[pl.DataFrame] = []
     for month in lake.months("clean/messages"):
         try:
@@ -198,20 +203,3 @@ def _ends(values: pl.Series) -> list[Any]:
     """The least and the greatest of the values that there are."""
     known = values.drop_nulls()
     return [known.min(), known.max()] if len(known) else []
-
-
-def _behind(asked: Asked) -> Iterator[str]:
-    """Does the index hold fewer chunks than the lake? After a kill, and while a run writes, it may be a step behind."""
-    chunks = asked.corpus.chunks.height
-    if asked.reader is not None and asked.reader.count() < chunks:
-        yield f"the lexical index holds {asked.reader.count():,} of {chunks:,} chunks"
-
-
-def tried_of(asked: Asked, mentions: Mentions) -> str:
-    """What was looked through, and how much may speak of it, in words."""
-    ways = (
-        f"in these words: {len(mentions.literal):,}",
-        f"in other forms of them: {len(mentions.related):,}",
-        f"by meaning: {len(mentions.meaning):,}",
-    )
-    return f"{asked.tried[:-1]}; chunks that may speak of it {', '.join(ways)}."

@@ -19,11 +19,12 @@ import numpy as np
 import polars as pl
 
 from palace_pipeline.search.answers import Answers, Hit, Said
+from palace_pipeline.search.complete import not_in_corpus, not_in_index, pieces_of
 from palace_pipeline.search.engine import Asked, Searcher
 from palace_pipeline.search.near import Near
 from palace_pipeline.search.ranking import Weights
 from palace_pipeline.store.lake import Lake, LakeDamaged
-from palace_pipeline.transcripts.terms import asked_groups, bare_phrase, index_terms, plain_form, related
+from palace_pipeline.transcripts.terms import Groups, asked_groups, bare_phrase, index_terms, plain_form, related
 
 How = Literal["exact", "words", "together", "related", "meaning"]
 HOWS: tuple[How, ...] = ("exact", "words", "together", "related", "meaning")
@@ -89,9 +90,8 @@ class Mentions:
         characters = {group[0]: 1.0 for group in self._groups if len(group[0]) == 1}
         self._weights = Weights(asked.weights.terms, characters | dict(asked.weights.characters))
         self._phrase = _phrase(asked.query)
-        holding = asked.reader.holding if asked.reader else lambda *_, **__: list[str]()
-        literal = _places(asked, holding(self._groups, asked.filters))
-        others = _places(asked, holding(self._groups, asked.filters, related=True)) - literal
+        literal = _holding(asked, self._groups)
+        others = _holding(asked, self._groups, related=True) - literal
         likeness = np.where(asked.allowed, np.nan_to_num(asked.meaning.likeness, nan=-1.0), -1.0)
         near = np.argsort(-likeness, kind="stable")[:MOST_BY_MEANING]
         near = near[likeness[near] >= (LIKENESS_BAR if literal or others else LONE_BAR)]
@@ -104,6 +104,27 @@ class Mentions:
         self.meaning = ordered(set(map(int, near)) - literal - others)
         self._literal, self._others = literal, others
         self._undated = _in_undated(searcher.lake, asked.corpus.chunks)
+        allowed = asked.corpus.chunks["drawer_id"].filter(pl.Series(asked.allowed, dtype=pl.Boolean)).to_list()
+        self._lacking = (
+            *not_in_index(asked.reader, allowed),
+            *not_in_corpus(searcher.home, searcher.lake, asked.corpus, asked.filters.provider),
+        )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What could not be looked through so far, in words; what is not there at all as well."""
+        return tuple(dict.fromkeys([*self.asked.missing, *self._lacking]))
+
+    @property
+    def tried(self) -> str:
+        """What was looked through, and how much may speak of it, in words."""
+        ways = (
+            f"in these words: {len(self.literal):,}",
+            f"in other forms of them: {len(self.related):,}",
+            f"by meaning: {len(self.meaning):,}",
+        )
+        said = [self.asked.tried[:-1], *(one for one in self._lacking if one not in self.asked.missing)]
+        return f"{'; '.join(said)}; chunks that may speak of it {', '.join(ways)}."
 
     def day(self, place: int) -> date:
         """The day under which a chunk's conversation is filed: none of its messages is earlier, if it is dated."""
@@ -189,6 +210,19 @@ def _phrase(query: str) -> re.Pattern[str]:
     plain = bare_phrase(query)
     phrase = re.escape(plain)
     return re.compile(rf"(?<![^\W_]){phrase}(?![^\W_])" if plain.isascii() else phrase)
+
+
+def _holding(asked: Asked, groups: Groups, *, related: bool = False) -> set[int]:
+    """The places of chunks that hold the groups of a question, or one of them where other pieces of the same exchange (a long
+    message lies in several) hold the rest."""
+    if asked.reader is None:
+        return set()
+    if len(groups) < 2:
+        return _places(asked, asked.reader.holding(groups, asked.filters, related=related))
+    of_groups = [_places(asked, asked.reader.holding((group,), asked.filters, related=related)) for group in groups]
+    piece = pieces_of(asked.corpus.chunks).to_list()
+    pieces = set.intersection(*({piece[place] for place in places} for places in of_groups))
+    return {place for place in set.union(*of_groups) if piece[place] in pieces}
 
 
 def _places(asked: Asked, drawer_ids: Iterable[str]) -> set[int]:

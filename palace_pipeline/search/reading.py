@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 import polars as pl
 
 from palace_pipeline.search.answers import Hit, moment_text, pages_of
+from palace_pipeline.search.complete import not_there
 from palace_pipeline.search.corpus import Days, counted, heads_of, messages_of, moved
 from palace_pipeline.search.engine import Searcher
 from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
 from palace_pipeline.search.rows import RowReader
 from palace_pipeline.store.lake import Key, Lake, LakeDamaged, month_of
 from palace_pipeline.store.ledger import Ledger
-from palace_pipeline.store.named import NotOneError, named_conversation
+from palace_pipeline.store.named import NotOneError, named_conversation, resumed_in
 
 _KEY = ["provider", "conversation_id"]
 _COLUMNS = [
@@ -51,7 +52,7 @@ class Spoken:
 @dataclass(slots=True, frozen=True)
 class Talk:
     """A conversation, or what was said in it on one day. `opening`: the beginning of what the user said first. `total`: visible
-    messages in all of it."""
+    messages in all of it. `instead_of`: `provider:id` of the one that was asked for, if this one resumed it and holds all of it."""
 
     provider: str
     conversation_id: str
@@ -60,6 +61,7 @@ class Talk:
     total: int
     opening: str
     messages: tuple[Spoken, ...]
+    instead_of: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The conversation as values that JSON knows."""
@@ -68,8 +70,8 @@ class Talk:
 
 @dataclass(slots=True, frozen=True)
 class DayView:
-    """A day in the display zone: the conversations that have messages of it, by the time of the first of them. `undated`: is
-    never shown here, since nothing says on which day it was written. `unread`: months that could not be read, in words."""
+    """A day in the display zone: the conversations that have messages of it, by the time of the first of them. What is
+    undated is never shown here, since nothing says on which day it was written. `unread`: what could not be read, in words."""
 
     day: str
     zone: str
@@ -97,13 +99,21 @@ def day_view(home: Path, day: date, zone: tzinfo, *, provider: str | None = None
     lake, days = Lake(home / "lake"), Days(day, day, zone)
     unread: list[str] = []
     parts: list[pl.DataFrame] = []
+    held: set[Key] = set()
+    damaged: set[str] = set()
+    last = moved(day, 1)  # a conversation is filed under the day of its first message
     for month in lake.months("clean/messages"):
-        if month > month_of(moved(day, 1)):
-            break  # a conversation is filed under the day of its first message
+        if month > month_of(last):
+            break
         try:
-            parts.append(_of_day(lake, month, days, provider))
+            part, keys = _of_day(lake, month, days, provider)
         except LakeDamaged as error:
+            damaged.add(month)
             unread.append(str(error))
+        else:
+            parts.append(part)
+            held |= keys
+    unread += not_there(home, held, damaged, provider, last)
     rows = [row for part in parts for row in part.iter_rows(named=True)]
     keys = sorted({(row["day"], (row["provider"], row["conversation_id"])) for row in rows})
     heads, pages = heads_of(RowReader(lake), keys), pages_of(home, {key for _, key in keys})
@@ -122,22 +132,24 @@ def day_view(home: Path, day: date, zone: tzinfo, *, provider: str | None = None
     return DayView(day.isoformat(), str(zone), tuple(talks), tuple(unread))
 
 
-def _of_day(lake: Lake, month: str, days: Days, provider: str | None) -> pl.DataFrame:
-    """The visible messages of a day among those of a month file, with their texts; only those are read whole."""
+def _of_day(lake: Lake, month: str, days: Days, provider: str | None) -> tuple[pl.DataFrame, set[Key]]:
+    """The visible messages of a day among those of a month file, with their texts (only those are read whole), and which
+    conversations are in it."""
     known = [name for name in _COLUMNS if name not in ("text", "model", "tool_name")]
     rows = lake.read("clean/messages", [month], columns=known)
     if provider is not None:
         rows = rows.filter(pl.col("provider") == provider)
+    held: set[Key] = set(rows.select(_KEY).unique().iter_rows())
     rows = counted(rows.sort([*_KEY, "seq"], maintain_order=True)).with_columns(
         total=pl.col("visible").sum().over(_KEY)
     )
     heads = lake.read("clean/conversations", [month], columns=[*_KEY, "dated"])
     rows = rows.join(heads, on=_KEY, how="left", maintain_order="left").filter(pl.col("visible") & days.inside())
     if rows.is_empty():
-        return rows.with_columns(text=pl.lit(""), model=pl.lit(None), tool_name=pl.lit(None))
+        return rows.with_columns(text=pl.lit(""), model=pl.lit(None), tool_name=pl.lit(None)), held
     keys = list(rows.select(_KEY).unique().iter_rows())
     texts = lake.read("clean/messages", [month], keys=keys, columns=[*_KEY, "seq", "text", "model", "tool_name"])
-    return rows.join(texts, on=[*_KEY, "seq"], how="left", maintain_order="left")
+    return rows.join(texts, on=[*_KEY, "seq"], how="left", maintain_order="left"), held
 
 
 def thread(
@@ -152,7 +164,7 @@ def thread(
     no message of that number, LakeDamaged if its month cannot be read.
     """
     lake = Lake(home / "lake")
-    day, key, seq = _meant(home, lake, named)
+    day, key, seq, instead_of = _meant(home, lake, named)
     rows = lake.read("clean/messages", [month_of(day)], keys=[key], columns=_COLUMNS)
     rows = counted(rows.sort("seq", maintain_order=True)).with_columns(total=pl.col("visible").sum())
     total = int(rows["visible"].sum())
@@ -167,35 +179,43 @@ def thread(
     if not everything:
         rows = rows.filter(pl.col("visible"))
     heads, pages = heads_of(RowReader(lake), [(day, key)]), pages_of(home, [key])
-    return _talk(key, list(rows.iter_rows(named=True)), heads, pages, Days(None, None, zone), total)
+    talk = _talk(key, list(rows.iter_rows(named=True)), heads, pages, Days(None, None, zone), total)
+    return replace(talk, instead_of=instead_of)
 
 
 class PurgedError(NotOneError):
     """The conversation that is meant was purged."""
 
 
-def _meant(home: Path, lake: Lake, named: str) -> tuple[date, Key, int | None]:
-    """Day, conversation, and the row a drawer begins with if its id was given."""
+def _meant(home: Path, lake: Lake, named: str) -> tuple[date, Key, int | None, str | None]:
+    """Day, conversation, the row a drawer begins with if its id was given, and the name of the conversation that was resumed in
+    this one if it was asked for."""
     ledger = Ledger.reading(home / "ledger.sqlite")
-    if ledger is None:
-        raise NotOneError("the archive is empty")
     try:
-        row = named_conversation(ledger, named)
-        if row["superseded_by"]:  # it was resumed in another, which repeats all of it
-            row = ledger.conversation((row["provider"], row["superseded_by"])) or row
-        if row["status"] == "purged":
-            raise PurgedError(f"{row['provider']}:{row['conversation_id']} was purged: nothing of it is kept")
-        return date.fromisoformat(row["day"]), (row["provider"], row["conversation_id"]), None
-    except PurgedError:
-        raise
+        if ledger is None:
+            raise NotOneError(_no_ledger(lake))
+        asked = named_conversation(ledger, named)
+        row = resumed_in(ledger, asked)
     except NotOneError:
         for month in lake.months("clean/chunks"):
             chunks = lake.read("clean/chunks", [month], columns=["drawer_id", "day", *_KEY, "first_seq"])
             for _, day, provider, name, seq in chunks.filter(pl.col("drawer_id") == named).iter_rows():
-                return day, (provider, name), seq
+                return day, (provider, name), seq, None
         raise
     finally:
-        ledger.close()
+        if ledger is not None:
+            ledger.close()
+    if row["status"] == "purged":
+        raise PurgedError(f"{row['provider']}:{row['conversation_id']} was purged: nothing of it is kept")
+    key = (row["provider"], row["conversation_id"])
+    instead_of = f"{asked['provider']}:{asked['conversation_id']}" if row is not asked else None
+    return date.fromisoformat(row["day"]), key, None, instead_of
+
+
+def _no_ledger(lake: Lake) -> str:
+    if not lake.months("clean/conversations"):
+        return "the archive is empty"
+    return "the ledger, which knows the names of all conversations, is not there; palace rebuild --from vault makes it again"
 
 
 def _talk(

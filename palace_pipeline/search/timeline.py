@@ -11,13 +11,14 @@ import numpy as np
 
 from palace_pipeline.search.asking import topic_of
 from palace_pipeline.search.engine import NO_WORD, Only, Searcher
-from palace_pipeline.search.first import mention_json, tried_of
+from palace_pipeline.search.first import mention_json
 from palace_pipeline.search.mentions import Found, Mention, Mentions
 from palace_pipeline.search.ranking import Verdict
 from palace_pipeline.store.lake import Key
 
 MOST_CHUNKS = 3_000
-"""Chunks whose messages are read: of a word that stands everywhere, the nearest in meaning."""
+"""Chunks whose messages are read: of a word that stands everywhere, those with the strictest mentions, and of these the
+nearest in meaning."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,11 +79,7 @@ def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unp
     if asked is None:
         return Timeline(question, topic, "none", (), {}, 0, NO_WORD)
     mentions = Mentions(searcher, asked)
-    places = [*mentions.literal, *mentions.related, *mentions.meaning]
-    cut = len(places) > MOST_CHUNKS
-    if cut:
-        likeness = np.nan_to_num(asked.meaning.likeness, nan=-1.0)
-        places = sorted(sorted(places, key=lambda place: -float(likeness[place]))[:MOST_CHUNKS])
+    places, cut = _read(mentions)
     by_message: dict[tuple[str, str, int], Found] = {}  # a long message lies in several chunks
     for found in mentions.look(places):
         known = by_message.get(spot := (*found.said.key, found.said.row["seq"]))
@@ -91,10 +88,9 @@ def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unp
     by_conversation: dict[Key, list[Found]] = {}
     for found in by_message.values():
         by_conversation.setdefault(found.said.key, []).append(found)
-    tried, missing = tried_of(asked, mentions), asked.missing
+    tried, missing = mentions.tried, mentions.missing
     if cut:
-        only_these = f"only the {MOST_CHUNKS:,} nearest chunks were read"
-        tried, missing = f"{tried[:-1]}; {only_these}.", (*missing, only_these)
+        tried, missing = f"{tried[:-1]}; {cut}.", (*missing, cut)
     months = Counter(f"{one.when.day:%Y-%m}" for these in by_conversation.values() for one in these if one.when)
     kept = sorted(by_conversation.values(), key=_weight, reverse=True)[:limit]
     kept.sort(key=_order)
@@ -103,6 +99,27 @@ def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unp
     left_out = len(by_conversation) - len(kept)
     stations = tuple(map(_station, kept))
     return Timeline(question, topic, verdict, stations, dict(sorted(months.items())), left_out, tried, missing)
+
+
+def _read(mentions: Mentions) -> tuple[list[int], str]:
+    """The chunks whose messages are read, and which they are, in words, if others are not. Where nothing says how near a chunk
+    is, they are taken all over the time: the oldest alone would show the beginning of a topic for the whole of it."""
+    likeness = mentions.asked.meaning.likeness
+    ways = (mentions.literal, mentions.related, mentions.meaning)
+    kept: list[int] = []
+    how = ""
+    for places in ways:
+        most = MOST_CHUNKS - len(kept)
+        if len(places) <= most:
+            kept += places
+        elif not np.isnan(likeness[places]).all():
+            kept += sorted(places, key=lambda place: -float(np.nan_to_num(likeness[place], nan=-1.0)))[:most]
+            how = how or "the nearest in meaning"
+        else:
+            kept += [places[number * len(places) // most] for number in range(most)]
+            how = how or "spread over all the time"
+    total = sum(map(len, ways))
+    return sorted(kept), f"only {len(kept):,} of {total:,} chunks were read, {how}" if how else ""
 
 
 def _weight(found: Sequence[Found]) -> tuple[int, int]:

@@ -33,6 +33,19 @@ def named_conversation(ledger: Ledger, named: str) -> Row:
     return found[0]
 
 
+def resumed_in(ledger: Ledger, row: Row) -> Row:
+    """The ledger's row of the conversation in which one was resumed, which repeats all of it, and so on; the row itself if it
+    was not."""
+    seen: set[str] = set()
+    while (heir := row["superseded_by"]) and heir not in seen:
+        seen.add(heir)
+        found = ledger.conversation((row["provider"], heir))
+        if found is None:
+            return row
+        row = found
+    return row
+
+
 def _exact(rows: Sequence[Row], named: str) -> list[Row]:
     return [row for row in rows if f"{row['provider']}:{row['conversation_id']}" == named]
 

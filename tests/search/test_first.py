@@ -293,4 +293,4 @@ def test_a_timeline_that_reads_the_nearest_only_says_so(archive: Archive, monkey
         archive.lake.replace("clean/vectors", month, [("chatgpt", f"tuba{int(month[-1]) - 1}")], frame([], VECTORS))
     found = timeline(archive.searcher(), "tuba")
     assert [one.conversation_id for one in found.stations] == ["tuba2"]
-    assert found.missing == ("only the 1 nearest chunks were read",)
+    assert found.missing == ("only 1 of 3 chunks were read, the nearest in meaning",)

@@ -136,3 +136,25 @@ def test_the_day_of_a_text_that_is_there_already_is_that_of_its_messages(archive
     archive.add(Conversation("markdown", "note", [say("user", "Salt the pretzel water.")], title="Note"), dated=False)
     found = duplicates_of(archive.searcher(), "Salt the pretzel water.")
     assert [(one.conversation_id, one.date) for one in found.similar] == [("note", None)]
+
+
+def test_a_conversation_that_was_resumed_is_shown_in_the_one_that_holds_it(named: Archive) -> None:
+    ledger = Ledger(named.home / "ledger.sqlite")
+    with ledger.transaction():
+        for name, heir in (("older", "old"), ("old", "lamps")):
+            ledger.write(
+                "INSERT INTO conversations (provider, conversation_id, day, dated, first_seen_day, input, messages, superseded_by)"
+                " VALUES ('chatgpt', ?, '2024-01-01', 1, '2024-01-01', '', 2, ?)",
+                (name, heir),
+            )
+    ledger.close()
+    found = thread(named.home, "chatgpt:older", UTC)
+    assert (found.conversation_id, found.instead_of) == ("lamps", "chatgpt:older")
+    assert thread(named.home, "chatgpt:lamps", UTC).instead_of is None
+
+
+def test_without_a_ledger_an_archive_is_not_called_empty(archive: Archive) -> None:
+    with pytest.raises(NotOneError, match="ledger"):
+        thread(archive.home, "lamps", UTC)
+    drawer = archive.searcher().search("kettle").hits[0].drawer_id
+    assert thread(archive.home, drawer, UTC).conversation_id == "lamps"
