@@ -52,6 +52,19 @@ class Filters:
         return only | {"kinds": self.kinds} if self.kinds else only
 
 
+def filters_of(
+    wing: str | None = None,
+    room: str | None = None,
+    provider: str | None = None,
+    role: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    kinds: Sequence[str] = (),
+) -> Filters:
+    """The options of a command as filters. Raises UsageError for a kind that there is not."""
+    return Filters(wing, room, provider, role, since and since.date(), until and until.date(), check_kinds(kinds))
+
+
 def check_filters(home: Home, only: Filters) -> None:
     """Raises UsageError if a filter names something that the archive does not have (with what there is), or no day at all."""
     if only.since and only.until and only.since > only.until:

@@ -32,10 +32,9 @@ def search(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Questions on stdin, answers on stdout, a line each.")] = False,
 ) -> None:
     """Search by words and by meaning. Each hit: score, date, title, page, verbatim quote."""
-    from palace_pipeline.cli.find import Filters, check_kinds, run_search
+    from palace_pipeline.cli.find import filters_of, run_search
 
-    kinds = check_kinds(kind or [])
-    only = Filters(wing, room, provider, role, since and since.date(), until and until.date(), kinds)
+    only = filters_of(wing, room, provider, role, since, until, kind or ())
     raise typer.Exit(run_search(query, only, limit=limit, as_json=json, lines=jsonl, recent=recent, context=context))
 
 
@@ -54,10 +53,10 @@ def first(
 
     palace first "When did I first discuss PostgreSQL?"
     """
-    from palace_pipeline.cli.find import Filters
+    from palace_pipeline.cli.find import filters_of
     from palace_pipeline.cli.trace import run_first
 
-    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
+    only = filters_of(wing, room, provider, role, since, until)
     raise typer.Exit(run_first(query, only, as_json=json))
 
 
@@ -77,10 +76,10 @@ def timeline(
 
     palace timeline PostgreSQL
     """
-    from palace_pipeline.cli.find import Filters
+    from palace_pipeline.cli.find import filters_of
     from palace_pipeline.cli.trace import run_timeline
 
-    only = Filters(wing, room, provider, role, since and since.date(), until and until.date())
+    only = filters_of(wing, room, provider, role, since, until)
     raise typer.Exit(run_timeline(query, only, limit=limit, as_json=json))
 
 
@@ -131,10 +130,10 @@ def similar(
     json: Json = False,
 ) -> None:
     """Is this text in the archive already? What is nearly the same (0.9 and more), most alike first."""
-    from palace_pipeline.cli.find import Filters
+    from palace_pipeline.cli.find import filters_of
     from palace_pipeline.cli.trace import run_similar
 
-    only = Filters(wing, room, provider)
+    only = filters_of(wing, room, provider)
     raise typer.Exit(run_similar(text, only, bar=bar, limit=limit, as_json=json))
 
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 """Messages of a thread that are shown; `--json` has them all."""
-_LINES = 12
-"""Lines of a message that are shown of a day."""
+_UNDATED_SHOWN = 3
 HOW: dict[How, str] = {
     "exact": "in these words",
     "words": "with all of these words",
@@ -59,18 +58,20 @@ def run_first(query: str, only: Filters, *, as_json: bool) -> int:
         elif not found.undated and found.searched.messages:
             say(f"The nearest there is: palace search {_brief(found.topic)}")
     else:
-        _show_mention(found.first)
+        show_mention(found.first)
         out(f"The first mention {HOW[found.first.how]}. {_proof(found.searched, found.first)}")
         if found.verdict == "weak":
             out("No message holds the words; this is only the earliest that is near in meaning.")
     if found.earlier:
         out("\nEarlier, less literally:")
         for one in found.earlier:
-            _show_mention(one)
+            show_mention(one)
     if found.undated:
-        out(f"\nWithout a date ({counted(len(found.undated), 'message')}), so perhaps earlier:")
-        for one in found.undated[:3]:
-            _show_mention(one)
+        out(f"\nWithout a date ({counted(found.undated_in_all, 'message')}), so perhaps earlier:")
+        for one in found.undated[:_UNDATED_SHOWN]:
+            show_mention(one)
+        if (left := found.undated_in_all - _UNDATED_SHOWN) > 0:
+            say(f"{counted(left, 'message')} more without a date (--json has {len(found.undated)} of them).")
     return 0
 
 
@@ -131,6 +132,8 @@ def run_timeline(query: str, only: Filters, *, limit: int, as_json: bool) -> int
         )
         screen.print(marked(one.mention.hit.quote, one.mention.hit.marks))
         screen.print(Text(f"    {one.page}", "dim"))
+    if found.missing:
+        say(_missing(found.missing).strip())
     if found.left_out:
         say(f"{counted(found.left_out, 'conversation')} with looser or fewer mentions left out (--limit).")
     if found.missing:
@@ -217,6 +220,8 @@ def run_thread(named: str, *, around: int | None, context: int, everything: bool
     out(f"{talk.title or 'untitled'}  ({talk.provider}:{talk.conversation_id}, {counted(talk.total, 'message')})")
     if talk.page:
         out(talk.page)
+    if talk.instead_of:
+        out(f"{talk.instead_of} was resumed in this one, which holds all of it.")
     show_messages(talk, everything=everything)
     return 0
 
@@ -276,12 +281,15 @@ def run_similar(text: str | None, only: Filters, *, bar: float, limit: int, as_j
     return 0
 
 
-def _show_mention(mention: Mention) -> None:
+def show_mention(mention: Mention) -> None:
+    """A mention with its day, quote and page."""
     hit, screen = mention.hit, console()
     said_by = hit.speaker or hit.role
+    # A message without a time of its own: nothing but its conversation says when it was written.
+    day = hit.date if hit.at or not hit.date else f"{hit.date} (the day its conversation began)"
     screen.print(
         Text.assemble(
-            (hit.date or "undated", "cyan"),
+            (day or "undated", "cyan"),
             "  ",
             (shown(hit.title or "untitled"), "bold"),
             (f"  {hit.provider}, {shown(said_by)}, {HOW[mention.how]}", "dim"),

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from palace_pipeline.cli import main
-from palace_pipeline.cli.trace import show_messages
+from palace_pipeline.cli.trace import show_mention, show_messages
+from palace_pipeline.search.answers import Hit
+from palace_pipeline.search.mentions import Mention
 from palace_pipeline.search.reading import Spoken, Talk
 from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import START, chat, export
@@ -135,6 +137,39 @@ def test_a_month_that_cannot_be_read_is_named(built: Path, palace: Run, tmp_path
     for command in ("search", "timeline"):
         assert f"messages/{date[:7]}" in palace(command, "数据库", "--json", home=home).json["tried"]
     assert "Nothing that could be read was said" in palace("day", date, home=home).out
+
+
+def test_a_month_that_is_gone_is_told(built: Path, palace: Run, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(built, home)
+    date = palace("first", "数据库", "--json", home=home).json["first"]["date"]
+    for path in (home / "lake/clean/messages").glob(f"{date[:7]}*.parquet"):
+        path.unlink()
+    value = palace("first", "lighthouse", "--json", home=home).json
+    assert value["searched"]["complete"] is False
+    assert "gone from the lake" in value["tried"]
+    assert "gone from the lake" in palace("first", "lighthouse", home=home).out
+    assert "gone from the lake" in palace("timeline", "lighthouse", home=home).err
+    assert "Nothing that could be read was said" in palace("day", date, home=home).out
+    assert palace("gaps", "--all", "--heal", home=home).code == 0
+    assert palace("first", "数据库", "--json", home=home).json["searched"]["complete"] is True
+
+
+def test_the_day_of_a_message_without_a_time_is_said_to_be_that_of_its_conversation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def said(date: str | None, at: str | None) -> Mention:
+        part = ("user", None, 1.0, None, 1.0, date, at, "Lights", "a.md", None, None, "drawer", "On.", ())
+        return Mention("exact", None, Hit("chatgpt", "a", 0, 0, *part))
+
+    for date, at in (("2024-05-01", "2024-05-01T08:00:00Z"), ("2024-05-01", None), (None, None)):
+        show_mention(said(date, at))
+    heads = [line for line in capsys.readouterr().out.split("\n") if "in these words" in line]
+    assert [line.partition("  ")[0] for line in heads] == [
+        "2024-05-01",
+        "2024-05-01 (the day its conversation began)",
+        "undated",
+    ]
 
 
 def test_what_is_no_part_of_the_conversation_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
