@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
 import string
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +201,7 @@ def test_what_only_the_page_has_stays_in_its_place(tmp_path: Path) -> None:
     assert texts_of(other, "c") == ["context", "one", "two", "three", "four", "five"]
 
 
+@pytest.mark.slow
 def test_a_rebuild_from_the_vault_knows_what_came_from_pages(archive: Home, moved: Home) -> None:
     rebuilt(moved)
     with moved.writing():
@@ -296,3 +302,20 @@ def test_a_rebuild_that_was_killed_goes_on(archive: Home, moved: Home, monkeypat
     with moved.writing():
         assert rebuild.finish(moved, "test")
     assert_held(moved.path, archive.path)
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment_and_the_same_command_again(archive: Home, tmp_path: Path) -> None:
+    rng = random.Random(9)
+    for number in range(3):
+        home = with_pages_of(archive, tmp_path / str(number))
+        command = [sys.executable, "-m", "palace_pipeline.cli", "--home", str(home.path), "rebuild", "--from", "pages"]
+        for _ in range(4):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+            time.sleep(rng.uniform(0.5, 8))
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert_held(home.path, archive.path)
