@@ -158,3 +158,20 @@ def test_without_a_ledger_an_archive_is_not_called_empty(archive: Archive) -> No
         thread(archive.home, "lamps", UTC)
     drawer = archive.searcher().search("kettle").hits[0].drawer_id
     assert thread(archive.home, drawer, UTC).conversation_id == "lamps"
+
+
+def test_a_message_that_is_there_already_is_found_within_its_exchange(archive: Archive) -> None:
+    question = "And the kettle?"
+    answer = "The kettle was a present of an aunt who collects copper, porcelain, old maps and rare stamps."
+    said = [
+        say("user", question, created_at=at("2019-07-09T08:00:00")),
+        say("assistant", answer, created_at=at("2019-07-10T08:01:00")),
+    ]
+    archive.add(Conversation("claude", "aunt", said, title="Aunt"))
+    found = duplicates_of(archive.searcher(), answer)
+    assert [(one.conversation_id, one.message_index, one.similarity) for one in found.similar] == [("aunt", 1, 1.0)]
+    assert (found.similar[0].quote, found.similar[0].date) == (answer, "2019-07-10")
+    asked = duplicates_of(archive.searcher(), question)
+    assert [(one.conversation_id, one.message_index) for one in asked.similar] == [("aunt", 0), ("lamps", 2)]
+    assert [one.conversation_id for one in duplicates_of(archive.searcher(), question, limit=1).similar] == ["aunt"]
+    assert not duplicates_of(archive.searcher(), "And the kettle of somebody else whom nobody knows?").duplicate
