@@ -20,9 +20,9 @@ TRACKED = ("conversations", "sessions", "memory", "artifacts", "notes", "logs", 
 OWN = (".gitignore", ".gitattributes")
 _NEVER = (
     *(".tmp-*", "*.lock", ".lock", ".key*", "*.key", "*.pem", "*.p12", ".env*", ".netrc", "id_rsa*", "id_ed25519*"),
-    *("*.sqlite*", "*.duckdb*", "*.parquet"),
+    *("*.sqlite*", "*.duckdb*", "*.parquet", "*.claims"),
 )
-"""Names that are left out wherever they lie: locks, temporary files, keys, databases."""
+"""Names that are left out wherever they lie: locks, temporary files, keys, databases, hashes of secrets."""
 _BEGIN = "# palace: begin"
 _END = "# palace: end"
 _ALLOWED = "\n".join(f"!/{name}" if "." in name else f"!/{name}/" for name in (*OWN, *TRACKED))
