@@ -130,7 +130,7 @@ def conversation_pages(context: dg.AssetExecutionContext, palace: PalaceResource
 def drawer_embeddings(context: dg.AssetExecutionContext, palace: PalaceResource) -> Materialized:
     """Bring Chroma and the lexical index in line with the drawers."""
     home = palace.open()
-    with told(), home.writing(), held_open(home.path / "chroma"):
+    with told(), home.writing(), held_open(home.chroma):
         span, counts = run_stage(context, home, publish_vectors)
         checks = checked(context, home, "drawer_embeddings", span)
     clean = dg.AssetCheckResult(

@@ -96,7 +96,7 @@ class Look:
         if self._chroma is None:
             from palace_pipeline.store.vectors import reading
 
-            self._chroma = self._open.enter_context(reading(self.home.path / "chroma"))
+            self._chroma = self._open.enter_context(reading(self.home.chroma))
         return self._chroma
 
 

@@ -271,7 +271,7 @@ class _Stores:
 
     @cached_property
     def _chroma(self) -> VectorReader | None:
-        return self._open.enter_context(reading(self._home.path / "chroma"))
+        return self._open.enter_context(reading(self._home.chroma))
 
     @cached_property
     def _lexical(self) -> LexicalReader | None:

@@ -6,6 +6,7 @@ kill at any point the next run knows every id that may be in an index.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,11 +24,19 @@ from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, gone, key_of, logged
 from palace_pipeline.stages.progress import report
 from palace_pipeline.stages.withheld import hits
+from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import Lake
 from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.lexical import LexicalIndex, LexicalRow, StaleIndexError
-from palace_pipeline.store.vectors import ModelIdentity, OtherModelError, StoredDrawer, VectorStore, filed_at
+from palace_pipeline.store.vectors import (
+    ModelIdentity,
+    OtherModelError,
+    StoredDrawer,
+    VectorStore,
+    filed_at,
+    take_place,
+)
 
 _RULES, _OLD_WORDS = "indexes_redaction", "indexes_hold_old_words"
 """In the ledger's `meta`: the rules that the indexes were last brought in line with; whether older words are in them."""
@@ -39,7 +48,8 @@ def publish_vectors(job: Job) -> Counts:
     """Bring both indexes in line for what has changed. Returns drawers, chunks, written and removed rows, missing ones,
     and in how many places of a sample, read back from Chroma, a second look finds something.
 
-    An index of another model or recipe, or one that is gone, is begun anew; every conversation is then due again.
+    An index of another recipe, or one that is gone, is begun anew; every conversation is then due again. A collection of
+    another model stays for those who ask it, and the new one is made beside it until nothing is due any more.
     """
     started = time.perf_counter()
     counts: Counts = {"conversations": 0, "drawers": 0, "chunks": 0, "written": 0, "removed": 0, "missing": 0}
@@ -74,6 +84,8 @@ def publish_vectors(job: Job) -> Counts:
             # Read back: what stands in the store itself, the same for every client.
             funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten())
             counts["scan_hits"] = len(hits(funnel, store.shown(sample)))
+        if home.chroma_next.exists() and not due(ledger, "vectors", EVER, job.recipes):
+            take_place(home.chroma_next, home.path / "chroma")
         _follow_rules(job, ledger, replaced)
         return logged(job, ledger, "vectors", started, counts)
 
@@ -115,6 +127,7 @@ def rebuild_indexes(home: Home, ledger: Ledger, recipes: Recipes) -> None:
     model = load_model(home.settings.embedding)
     identity = ModelIdentity(model.name, model.sha256, model.dimension)
     VectorStore.rebuild(home.path / "chroma", identity, (drawer for drawers, _ in rows() for drawer in drawers))
+    _drop_next(home)
     LexicalIndex.rebuild(home.path / "lexical", (row for _, lexical in rows() for row in lexical))
     ledger.write("DELETE FROM meta WHERE name = ?", (_OLD_WORDS,))
 
@@ -145,6 +158,7 @@ def make_indexes_anew(home: Home, ledger: Ledger, recipes: Recipes) -> Counts:
     model = load_model(home.settings.embedding)
     identity = ModelIdentity(model.name, model.sha256, model.dimension)
     filed = VectorStore.rebuild(home.path / "chroma", identity, (drawer for drawers, _ in rows() for drawer in drawers))
+    _drop_next(home)
     chunks = LexicalIndex.rebuild(home.path / "lexical", noted())
     with ledger.transaction():
         ledger.write("DELETE FROM published")
@@ -175,12 +189,7 @@ def _rows_of(lake: Lake, month: str, part: Sequence[Row]) -> tuple[list[StoredDr
 
 def _open(home: Home, ledger: Ledger, model: EmbeddingModel, stack: ExitStack) -> tuple[VectorStore, LexicalIndex]:
     identity = ModelIdentity(model.name, model.sha256, model.dimension)
-    try:
-        store = stack.enter_context(VectorStore(home.path / "chroma", identity))
-    except OtherModelError:
-        VectorStore.rebuild(home.path / "chroma", identity, [])
-        store = stack.enter_context(VectorStore(home.path / "chroma", identity))
-        begin_anew(ledger)
+    store = _store(home, identity, stack)
     if store.is_empty():
         begin_anew(ledger)
     try:
@@ -190,6 +199,21 @@ def _open(home: Home, ledger: Ledger, model: EmbeddingModel, stack: ExitStack) -
         index = stack.enter_context(LexicalIndex(home.path / "lexical"))
         begin_anew(ledger)
     return store, index
+
+
+def _store(home: Home, identity: ModelIdentity, stack: ExitStack) -> VectorStore:
+    """The collection of a model: the one that is there, or one that is being made beside that of another model."""
+    try:
+        return stack.enter_context(VectorStore(home.chroma, identity))
+    except OtherModelError:
+        _drop_next(home)  # the settings have changed once more before it was whole
+        make_folder(home.chroma_next)
+        return stack.enter_context(VectorStore(home.chroma_next, identity))
+
+
+def _drop_next(home: Home) -> None:
+    if home.chroma_next.exists():
+        shutil.rmtree(home.chroma_next)
 
 
 def begin_anew(ledger: Ledger) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from palace_pipeline.planner import watch
+from palace_pipeline.planner import EVER, due, watch
 from palace_pipeline.stages.embed import begin_anew
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home
@@ -38,7 +38,11 @@ def mark_missing(home: Home, ledger: Ledger) -> int:
             ledger.write("UPDATE conversations SET tables_in = NULL")
     if gone:
         begin_anew(ledger)
-    watch(ledger, recipes_of(home))
+    recipes = recipes_of(home)
+    if home.chroma_next.exists() and not due(ledger, "vectors", EVER, recipes):
+        # It was killed before it took its place: the next run compares it with the lake, and puts it there.
+        ledger.write("UPDATE conversations SET vectors_in = NULL")
+    watch(ledger, recipes)
     return len(lost) + len(gone) + tables
 
 

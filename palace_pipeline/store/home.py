@@ -121,6 +121,16 @@ class Home:
         return self.version() is not None or self.ledger_path.exists()
 
     @property
+    def chroma(self) -> Path:
+        """The folder of the Chroma collection that is being kept up: while one of a new model is made, its folder beside
+        `chroma`, which stays as it is for others until the new one is whole."""
+        return self.chroma_next if self.chroma_next.is_dir() else self.path / "chroma"
+
+    @property
+    def chroma_next(self) -> Path:
+        return self.path / "chroma-next"
+
+    @property
     def conversations(self) -> Path:
         return self.path / "conversations"
 

@@ -345,6 +345,18 @@ def held_open(path: Path) -> Generator[None]:
         del _held[name]
 
 
+def take_place(fresh: Path, path: Path) -> None:
+    """Put the collection of one directory in the place of another, which is gone afterwards. Nobody may have `fresh` open.
+
+    A kill between the two renames is undone when `path` is opened next.
+    """
+    path = path.absolute()
+    _let_go(path)
+    with replacing_folder(path) as empty:
+        empty.rmdir()
+        fresh.rename(empty)
+
+
 def _let_go(path: Path) -> None:
     client = _held.get(str(path))
     if client is not None:

@@ -43,6 +43,7 @@ _BLOCK = f"""\
 /ledger.sqlite*
 /palace.duckdb*
 /chroma/
+/chroma-next/
 /lexical/
 /receipts/
 /dagster/
