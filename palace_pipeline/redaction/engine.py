@@ -26,7 +26,7 @@ from palace_pipeline.redaction.second import Kingfisher
 from palace_pipeline.redaction.tokens import DIGEST_SIZES, NUMBER, Said, Token, said_number, unknown_token
 from palace_pipeline.redaction.verdicts import secret_enough
 from palace_pipeline.redaction.view import View
-from palace_pipeline.redaction.views import MAX_DECODED, decoded_base64, decoded_hex, flat, views_of
+from palace_pipeline.redaction.views import MAX_DECODED, called_for, decoded_base64, decoded_hex, flat, views_of
 from palace_pipeline.redaction.words import WORDS
 from palace_pipeline.redaction.work import Work
 from palace_pipeline.settings import RedactionSettings
@@ -79,9 +79,11 @@ class RuleEngine:
         self._located = tuple(rule for rule in self._rules if rule.locate)
         self._located_any = re.compile(b"|".join(b"(?:" + rule.regex.pattern + b")" for rule in self._located))
         self._private = tuple(Program(pattern.encode(), latin=False) for pattern in settings.private_patterns)
-        self._known = Memory(Claim(value, "known-value", "known-value") for value in known_values(settings))
+        known = [Claim(value, "known-value", "known-value") for value in known_values(settings)]
+        self._known = Memory(known) if known else None
         self._names = Names(settings)
         self._second = Kingfisher() if settings.kingfisher else None
+        self._asked = bool(self._private or self._second)
         self._allow = frozenset(settings.allow)
         self._off = frozenset(settings.allow_rules)
         if unknown := self._off - self.kinds - {rule.id for rule in self._rules}:
@@ -147,22 +149,25 @@ class RuleEngine:
         readings.append(reading)
         text, data = reading.text, reading.data
         work.spend(8 * len(text))
-        own = list(self._plain(text, data, work, reading.joints, seen))
-        blobs = [] if depth >= MAX_DEPTH else list(self._runs(text, data, work, own, seen))
+        plain = text.isascii() and not (seen.anchors or seen.stems or seen.words or seen.personal or self._asked)
+        own = [] if plain else list(self._plain(text, data, work, reading.joints, seen))
+        runs = _RUN.spans(data) if depth < MAX_DEPTH else []
+        blobs = list(self._runs(text, data, work, own, seen, runs)) if runs else []
         for hit in own:
             placed = reading.place(hit)
             if placed is not None:
                 hits.append(placed)
-        if self._known:
+        if self._known is not None:
             hits += reading.found(self._known, work, "known")
-        hits += (reading.named(found) for found in self._names.find(text))
+        if self._names:
+            hits += (reading.named(found) for found in self._names.find(text))
         for start, end, inside in blobs:
             before = len(hits)
             view = View(inside, "decoded", [0], [start], [end - start], [len(inside)])
             self._below(Reading(inside, flat(inside), [*reading.chain, view]), work, depth, readings, hits)
             if len(hits) > before and reading.chain == []:
                 hits.append(Hit(start, end, hits[before].kind, "encoded", "view", 0.9, text[start:end], whole=True))
-        if depth >= MAX_DEPTH:
+        if depth >= MAX_DEPTH or not called_for(text, data, seen.views):
             return
         for view in views_of(text, data, seen.views, Closed(text, data, own, seen.anchors)):
             chain = [*reading.chain, view]
@@ -242,11 +247,13 @@ class RuleEngine:
                     if size > 256:
                         done[rule.id] = start + size
 
-    def _runs(self, text: str, data: bytes, work: Work, own: list[Hit], seen: Seen) -> Iterator[tuple[int, int, str]]:
+    def _runs(
+        self, text: str, data: bytes, work: Work, own: list[Hit], seen: Seen, runs: list[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, str]]:
         """Long unbroken runs: rules without a fixed part, wallet keys, and texts that are encoded in them."""
         known = {hit.start: hit.end for hit in own}
         said: Said | None = None
-        for start, end in _RUN.spans(data):
+        for start, end in runs:
             number = NUMBER.match(data, start, end)
             after = data[end : end + 1]
             if number is not None and after != b"=":

@@ -59,7 +59,7 @@ def foreign_names(text: str, data: bytes, words: list[ForeignWord] | None = None
     words = foreign_words(text) if words is None else words
     if not words:
         return
-    runs = _ASCII.spans(data)
+    runs = iter(_ASCII.spans(data))
     run = next(runs, None)
     for place in words:
         end = place.end

@@ -39,6 +39,9 @@ class Names:
                     self._labels.append((kind, number))
         self._automaton = AhoCorasick(ways, matchkind=MatchKind.LeftmostLongest) if ways else None
 
+    def __bool__(self) -> bool:
+        return self._automaton is not None
+
     def find(self, text: str) -> Iterator[Named]:
         """Every listed name in a text. Case is ignored; a name in letters must stand alone as a word."""
         if self._automaton is None:

@@ -153,11 +153,13 @@ def _number_pattern() -> bytes:
 
 
 _RUN = Program(rb"(?:^|[^A-Za-z0-9_.$@&#%])[+(]{0,2}(?:" + _number_pattern() + rb")[Xx]?")
-_GOES_ON = re.compile(rb"(?:\d" + _BETWEEN + rb"|[A-Za-z0-9_.$@&#%][+(]{1,2})\Z")
-"""The end of something that the digits behind it are a part of."""
-_JOINTS = b" ().-/\x80+"
+_GOES_ON = re.compile(rb"\d" + _BETWEEN + rb"\Z")
+"""Digits that those behind them are a part of."""
+_GLUED = re.compile(rb"[A-Za-z0-9_.$@&#%][+(]{1,2}\Z")
+_JOINTS = b" ().-/\x80"
 """What `_GOES_ON` ends with."""
-_HEADS = b"+(0123456789"
+_PLUS = 43
+_HEAD = re.compile(rb"[+(]{0,2}\d")
 _near_phone = Finder("phone_words")
 _PHONE_AFTER = re.compile(r"[\s|-]*\(?(?:office|fax|mobile|cell|home|work|phone|tel|desk|direct)\b", re.I)
 _near_card = Finder("card_words")
@@ -223,15 +225,19 @@ def numbers(text: str, data: bytes) -> Iterator[Personal]:
     """Cards, ids, SSNs and phones among the digit runs of a text."""
     size = len(data)
     spoken: bool | None = None
+    last = -8
     for spans in _RUN.spans(data):
         start, end = spans[0]
-        if start or data[0] not in _HEADS:
+        if start or _HEAD.match(data) is None:
             start += 1  # behind the character that parts it from what stands before
-        if end - start < 13 and _ISO_DATE.match(data, start):
-            continue
         before = data[start - 1] if start else 32
         after = data[end] if end < size else 32
-        if before in _JOINTS and _GOES_ON.search(data, max(0, start - 5), start):
+        apart, last = start - last > 3 and _PLUS not in data[start : start + 2], end
+        if before in b"+(" and _GLUED.search(data, max(0, start - 3), start):
+            continue
+        if apart and before in _JOINTS and _GOES_ON.search(data, max(0, start - 5), start):
+            continue
+        if end - start < 13 and _ISO_DATE.match(data, start):
             continue
         if after in _GLUE_AFTER:
             extension = _EXTENSION.match(data, end)
@@ -289,10 +295,10 @@ def _phone(text: str, start: int, run: bytes) -> Personal | None:
     if run.startswith((b"+", b"(+")):
         if re.fullmatch(rb"\+\d{1,9}\.\d+", run):
             return None  # a signed decimal
-        national = re.sub(r"\D", "", run.replace(b"(0)", b"").decode())
+        national = run.replace(b"(0)", b"").translate(None, _NO_DIGITS).decode()
         return Personal(start, end, "phone") if 7 <= len(national) <= 16 and _possible(national) else None
     if run.startswith(b"00") and len(run) > len(run.translate(None, b" .-/")) and b"00" not in run[2:4]:
-        national = re.sub(r"\D", "", run[2:].replace(b"(0)", b"").decode())
+        national = run[2:].replace(b"(0)", b"").translate(None, _NO_DIGITS).decode()
         if 9 <= len(national) <= 14 and _possible(national):
             return Personal(start, end, "phone")
     us = _US.fullmatch(run)

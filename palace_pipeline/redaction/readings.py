@@ -128,17 +128,20 @@ class Closed:
     `own`: what was found in the text as it stands; `anchors`: (index, start, end) of fixed parts of tokens in it.
     """
 
-    __slots__ = ("_anchors", "_begun", "_data", "_ends", "_text")
+    __slots__ = ("_anchors", "_begun", "_data", "_ends", "_own", "_text")
 
     def __init__(self, text: str, data: bytes, own: Sequence[Hit], anchors: Sequence[tuple[int, int, int]]) -> None:
-        self._text, self._data, self._anchors = text, data, anchors
-        self._ends = {hit.end: hit for hit in own}
-        self._begun = {hit.start for hit in own if _shaped(hit)}
+        self._text, self._data, self._own, self._anchors = text, data, own, anchors
+        self._ends: dict[int, Hit] | None = None
+        self._begun: set[int] = set()
 
     def __call__(self, start: int, end: int) -> bool:
         """Does a line end at `start`, and something else begin on the next one, at `end`?"""
         if _begins(self._text, end, end + 48):
             return True
+        if self._ends is None:
+            self._ends = {hit.end: hit for hit in self._own}
+            self._begun = {hit.start for hit in self._own if _shaped(hit)}
         before = self._ends.get(start)
         if before is None:
             return False

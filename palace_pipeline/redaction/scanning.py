@@ -51,16 +51,18 @@ class Runs:
         self._table = bytes(b"x"[0] if byte in characters else b" "[0] for byte in range(256))
         self._least = b"x" * least
 
-    def spans(self, data: bytes) -> Iterator[tuple[int, int]]:
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
         """Start and end of each run, in order."""
         marks = data.translate(self._table)
         start = marks.find(self._least)
+        found: list[tuple[int, int]] = []
         while start >= 0:
             end = marks.find(b" ", start + len(self._least))
             if end < 0:
                 end = len(data)
-            yield start, end
+            found.append((start, end))
             start = marks.find(self._least, end)
+        return found
 
 
 class Signs:

@@ -25,6 +25,8 @@ WEAK_PASSWORDS = WORDS["weak_password"]
 _CODE_WORDS = WORDS["code"]
 EXAMPLES = _CODE_WORDS | _PLACEHOLDER_WORDS | WEAK_PASSWORDS | WORDS["name_password"] | WORDS["name_strong"]
 _MASKED = re.compile(r"([xX?_#-])\1{3,}|(.)\2{5,}|\.{3}|…|\*{3}|•{3}|(?:[xX][-_]?){6,}", re.S)
+_REPEATED = re.compile(r"(.)\1\1|…|[xX][-_]?[xX][-_]?[xX]", re.S)
+"""What is in everything that `_MASKED` finds; half as dear to look for."""
 _LONG_RUN = re.compile(r"(.)\1{5,}|\.{3}|…|\*{4}|•{3}", re.S)
 _CODE_START = re.compile(
     r"\$[A-Za-z_]\w*(?:$|[/.:\[>-])|\$[{(]|\$\{\{|%\w+%|\{\{|<%|<[\w /\\'\"_.-]*>?$|"
@@ -48,9 +50,11 @@ _NO_ALNUM = bytes(set(range(256)) - set(_DIGITS + _UPPER + _LOWER))
 _KINDS = bytes.maketrans(_DIGITS + _UPPER + _LOWER, b"0" * 10 + b"A" * 26 + b"a" * 26)
 
 
-@lru_cache(1024)
+_N_LOG_N = [0.0, *(count * math.log2(count) for count in range(1, 257))]
+
+
 def _n_log_n(count: int) -> float:
-    return count * math.log2(count)
+    return _N_LOG_N[count] if count <= 256 else count * math.log2(count)
 
 
 def entropy(text: str) -> float:
@@ -58,8 +62,8 @@ def entropy(text: str) -> float:
     if not text:
         return 0.0
     total = len(text)
-    counts = Counter(text).values()
-    plain = math.log2(total) - sum(map(_n_log_n, counts)) / total
+    counts = list(map(text.count, dict.fromkeys(text))) if total <= 128 else list(Counter(text).values())
+    plain = math.log2(total) - sum(map(_N_LOG_N.__getitem__ if total <= 256 else _n_log_n, counts)) / total
     return plain + (len(counts) - 1) / (2 * total * math.log(2))
 
 
@@ -116,7 +120,9 @@ def _random(text: str) -> bool:
     if words >= 0.5:
         return False
     distinct = len(set(data))
-    if distinct < min(8, size // 2 + 1) or (_MASKED if size < 24 else _LONG_RUN).search(text):
+    if distinct < min(8, size // 2 + 1):
+        return False
+    if _REPEATED.search(text) and (_MASKED if size < 24 else _LONG_RUN).search(text):
         return False
     bits = entropy(text)
     if is_hex(text):
@@ -143,7 +149,9 @@ _NO_WORD = re.compile("[^a-z0-9]+")
 @lru_cache(8192)
 def is_placeholder(value: str) -> bool:
     """True for what stands in examples in the place of a secret: `<key>`, `${VAR}`, `your-key-here`, `xxxx`, masks."""
-    if not value or _CODE_START.match(value) or "${" in value or "{{" in value or "](" in value or _REGEX.search(value):
+    if not value or _CODE_START.match(value) or "${" in value or "{{" in value or "](" in value:
+        return True
+    if ("(" in value or "[" in value or "]" in value or ")" in value) and _REGEX.search(value):
         return True
     low = value.lower()
     if "[redacted" in low or "[withheld" in low:
@@ -152,8 +160,11 @@ def is_placeholder(value: str) -> bool:
         return True
     if len(set(value)) <= 3 and not value.isdigit():
         return True
-    masked = _MASKED.search(value)
-    if masked and (len(value) < 24 or word_share(_MASKED.sub("", value)) > 0.5 or len(_MASKED.sub("", value)) < 14):
+    if (
+        _REPEATED.search(value)
+        and _MASKED.search(value)
+        and (len(value) < 24 or word_share(_MASKED.sub("", value)) > 0.5 or len(_MASKED.sub("", value)) < 14)
+    ):
         return True
     words = [w for w in _NO_WORD.split(low) if w]
     return bool(words) and all(w in _PLACEHOLDER_WORDS or len(w) == 1 or set(w) == {"x"} for w in words)
@@ -353,6 +364,7 @@ _DIGIT_INSIDE = re.compile(r"[a-z]\d+[A-Z]|[A-Z]\d+[a-z]")
 _BETWEEN = re.compile(r"(?<=[A-Za-z])\d{1,2}(?=[A-Za-z])")
 
 
+@lru_cache(4096)
 def secret_enough(body: str) -> bool:
     """Verdict on the variable part of a vendor token: anything but a placeholder, a word phrase or a pattern."""
     if len(set(body)) < min(6, max(3, len(body) // 3)):
@@ -364,5 +376,10 @@ def secret_enough(body: str) -> bool:
     share = word_share(body)
     if share < 0.65 or (share < 0.8 and sum(c.isdigit() for c in body) >= len(body) / 6):
         return True
-    # Letters that go together by chance: who writes words puts no digits between capital and small ones, nor again and again.
-    return share < 0.9 and (_DIGIT_INSIDE.search(body) is not None or len(_BETWEEN.findall(body)) > 1)
+    # Letters that go together by chance: who writes words puts no digits between capital and small ones, nor again and again,
+    # and does not change between capitals and small letters in the middle of them.
+    if share >= 0.9:
+        return False
+    if _DIGIT_INSIDE.search(body) is not None or len(_BETWEEN.findall(body)) > 1:
+        return True
+    return body.isalpha() and _ODD_CASE.search(body) is not None

@@ -263,6 +263,11 @@ SIGNS = (
 """What a text has in it that has to be read in another way (text that is not ASCII is always looked at)."""
 
 
+def called_for(text: str, data: bytes, seen: Collection[int]) -> bool:
+    """Can there be any view of a text in which these of the `SIGNS` are?"""
+    return bool(seen) or not text.isascii() or _broken(data)
+
+
 def views_of(
     text: str, data: bytes, seen: Collection[int] = range(len(SIGNS)), closed: Callable[[int, int], bool] | None = None
 ) -> Iterator[View]:

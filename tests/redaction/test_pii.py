@@ -122,3 +122,16 @@ def test_an_address_in_the_path_or_query_of_a_url_is_one_and_its_user_part_is_no
     ):
         assert address not in own.redact_fields({"t": text}).texts["t"]
     assert own.redact_fields({"t": f"ssh://{address}/srv"}).texts["t"] == f"ssh://{address}/srv"
+
+
+@pytest.mark.parametrize("between", [" ", "  ", "/", " / ", ", ", "\n", "; "])
+def test_numbers_one_after_the_other_are_all_found(between: str) -> None:
+    numbers = [f"+1 212-555-{place}" for place in range(1234, 1244)]
+    clean = funnel().redact_fields({"t": "call " + between.join(numbers)}).texts["t"]
+    assert not any(number[-8:] in clean for number in numbers)
+
+
+@pytest.mark.parametrize("before", ["v2 ", "a12 ", "x1-", "$5 ", "#3 ("])
+def test_digits_that_go_on_from_a_name_are_no_phone_number(before: str) -> None:
+    text = f"{before}555-123-4567" + (")" if "(" in before else "")
+    assert funnel().redact_fields({"t": text}).texts["t"] == text

@@ -86,5 +86,6 @@ def test_letters_that_go_together_by_chance_are_a_secret_all_the_same() -> None:
     assert v.secret_enough("o5PULYomaydu")
     assert v.word_share("O8DWA9FULORSCSUMPAAV") > 0.65
     assert v.secret_enough("O8DWA9FULORSCSUMPAAV")
+    assert v.secret_enough("Bdsort" + "HMhZeedD")
     assert not v.secret_enough("MyPasswordText")
     assert not v.secret_enough("ExampleToken12")
