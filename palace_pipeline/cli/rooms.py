@@ -125,6 +125,10 @@ def run_try(file: Path, *, as_json: bool) -> int:
     if as_json:
         out_json(_trial_json(trial, empty))
         return 0
+    if trial.gone:
+        out(
+            f"{counted(trial.gone, 'conversation')} left out: not all of it is in the lake; palace gaps --all --heal makes it again"
+        )
     if not trial.drawers:
         out("No drawer has a vector of the model that is set: there is nothing to try it on. First: palace ingest")
         return 0
@@ -171,6 +175,7 @@ def _trial_json(trial: Trial, empty: Sequence[str]) -> dict[str, Any]:
     return {
         "drawers": trial.drawers,
         "without_vector": trial.without_vector,
+        "gone": trial.gone,
         "moved": trial.moved,
         "conversations": trial.conversations,
         "rooms": changes,

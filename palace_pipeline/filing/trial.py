@@ -16,6 +16,7 @@ import polars as pl
 
 from palace_pipeline.embedding.model import load_model
 from palace_pipeline.filing.overview import CROWDED, FEW
+from palace_pipeline.model import KEY_SCHEMA
 from palace_pipeline.planner import EVER, due, split_by_month
 from palace_pipeline.rooms.classifier import Classifier, Filed, described, load_classifier, wing_of
 from palace_pipeline.rooms.examples import FALLBACK
@@ -59,7 +60,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`drawers`: those that were filed again; `without_vector`: those that were not, and stay where they are.
+    """`drawers`: those that were filed again; `without_vector`: those that were not, and stay where they are; `gone`:
+    conversations of which drawers, texts or title are not in the lake.
 
     `moves` and `wing_moves`: (from, to) -> drawers, largest first.
     """
@@ -73,6 +75,7 @@ class Trial:
     wings: tuple[Change, ...]
     wing_moves: dict[tuple[str, str], int]
     examples: tuple[Example, ...]
+    gone: int = 0
 
     def room(self, name: str) -> Change:
         """One room of `rooms`; an empty one if nothing is or would be in it."""
@@ -97,6 +100,7 @@ class _Tally:
     wings: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     talks: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     without_vector: int = 0
+    gone: int = 0
     examples: dict[tuple[str, str], list[Example]] = field(default_factory=dict[tuple[str, str], list[Example]])
 
 
@@ -105,7 +109,9 @@ def what_if(home: Home, tried: Settings) -> Trial:
     tally = _Tally()
     with closing(Ledger.copy_of(home.ledger_path)) as ledger:
         rows = due(ledger, "drawers", EVER, recipes_of(home, ledger.forgotten()), force=True)
-    work = [row for row in rows if not gone(row)]
+        found = ledger.rows("SELECT provider, conversation_id FROM conversations WHERE drawers_out != 'none'")
+    with_drawers = {key_of(row) for row in found}
+    work = [row for row in rows if not gone(row) and key_of(row) in with_drawers]
     if work:
         model = load_model(home.settings.embedding)
         classifier = load_classifier(tried, model)
@@ -127,6 +133,7 @@ def what_if(home: Home, tried: Settings) -> Trial:
         wings=_changes(tally.wings, ()),
         wing_moves=_moves(tally.wings),
         examples=tuple(_chosen(tally.examples, _moves(tally.rooms))),
+        gone=tally.gone,
     )
 
 
@@ -148,11 +155,18 @@ def _compare(
     drawers = filed.join(texts, on="drawer_id", maintain_order="left").join(
         of_model.select("drawer_id", "vector"), on="drawer_id", maintain_order="left"
     )
-    tally.without_vector += filed.height - drawers.height
     heads = {
         (head["provider"], head["conversation_id"]): head
         for head in lake.read("clean/conversations", [month], keys=keys).iter_rows(named=True)
     }
+    texts = texts.filter(pl.col("drawer_id").is_in(filed["drawer_id"].implode()))
+    there = _keys(filed) & heads.keys() - _keys(filed.join(texts, on="drawer_id", how="anti"))
+    tally.gone += len(set(keys) - there)
+    wanted = pl.DataFrame(sorted(there), schema=KEY_SCHEMA, orient="row")
+    filed, drawers = (part.join(wanted, on=list(KEY_SCHEMA), how="semi") for part in (filed, drawers))
+    if filed.is_empty():
+        return
+    tally.without_vector += filed.height - drawers.height
     places = classifier.classify(drawers["text"].to_list(), drawers["vector"].to_numpy())
     for row, place in zip(drawers.drop("vector").iter_rows(named=True), places, strict=True):
         key = (row["provider"], row["conversation_id"])
@@ -166,6 +180,11 @@ def _compare(
         kept = tally.examples.setdefault(move, [])
         kept.append(_example(row, head, place, pages[key]))
         tally.examples[move] = nlargest(_PER_MOVE, kept, key=lambda example: example.confidence)
+
+
+def _keys(rows: pl.DataFrame) -> set[tuple[str, str]]:
+    """The conversations that rows belong to."""
+    return set(rows.select(list(KEY_SCHEMA)).unique().iter_rows())
 
 
 def _example(row: Mapping[str, Any], head: Mapping[str, Any], place: Filed, page: str) -> Example:

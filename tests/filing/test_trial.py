@@ -96,6 +96,15 @@ def test_drawers_without_a_vector_are_left_out_and_counted(home: Home, other_roo
     assert (trial.drawers, trial.without_vector) == (3, 1)
 
 
+@pytest.mark.parametrize("table", ["chunks", "drawers", "conversations"])
+def test_what_is_gone_from_the_lake_is_left_out_and_counted(home: Home, other_rooms: Path, table: str) -> None:
+    assert what_if(home, with_rooms_of(home.settings, other_rooms)).gone == 0
+    for path in home.lake.files(f"clean/{table}", "2024-05"):
+        path.unlink()
+    trial = what_if(home, with_rooms_of(home.settings, other_rooms))
+    assert (trial.gone, trial.without_vector, trial.drawers) == (2, 0, 2)
+
+
 @pytest.mark.parametrize(
     ("text", "most", "quote"),
     [
