@@ -21,10 +21,8 @@ from palace_pipeline.model import Conversation, Kind, Message, Role
 from palace_pipeline.workspace import names
 from palace_pipeline.workspace.reading import SessionError, parse
 from palace_pipeline.workspace.sections import EXACT, Section
-from palace_pipeline.workspace.session import PART, Entry, Session, in_time, summary_of, todos
+from palace_pipeline.workspace.session import FRONT, PART, Entry, Session, in_time, summary_of, todos
 
-FRONT = "front"
-"""Message id of the row that carries the front matter."""
 _OWN_ID = re.compile(r"^id\s*[:：]\s*[\"']?\d{8}-\d{4}-[0-9a-f]{7}[\"']?\s*$", re.MULTILINE)
 _ROLES: dict[Section, tuple[Role, Kind]] = {
     "input": ("user", "text"),

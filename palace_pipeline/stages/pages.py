@@ -25,7 +25,16 @@ from palace_pipeline.transcripts.page_parts import segments, written_by_program
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
 from palace_pipeline.workspace.forgetting import name_anew
-from palace_pipeline.workspace.index import Row, add_rows, clean_rows, conversation_row, forget_rows, page_key
+from palace_pipeline.workspace.index import (
+    Row,
+    add_missing,
+    add_rows,
+    clean_rows,
+    conversation_row,
+    forget_rows,
+    live_row,
+    page_key,
+)
 from palace_pipeline.workspace.logs import append_error
 
 WITHHELD = ""
@@ -63,6 +72,7 @@ def write_pages(job: Job) -> Counts:
                 page_of: dict[Key, str | None] = {}
                 held: dict[Key, list[Place]] = {}
                 listed: list[Row] = []
+                sessions: list[Row] = []
                 gone_rows = set[str]()
                 noted: list[Listed] = []
                 left: list[str] = [row["page"] for row in part if row["page"]]
@@ -122,7 +132,10 @@ def write_pages(job: Job) -> Counts:
                     if (old := known[key]) is not None and _title_in(old) != _title_in(result.path):
                         gone_rows.add(page_key(*key))
                         name_anew(home.path, old, result.path)
-                    if conversation.provider != "session":  # its live page is in the index already
+                    if conversation.provider == "session":  # as a rule its live page is in the index already
+                        live = live_row(home.path, conversation)
+                        sessions += [live] if live is not None else []
+                    else:
                         listed.append(conversation_row(conversation, head["day"], result.tags, page_of[key] or ""))
                 for row in part:
                     key = key_of(row)
@@ -132,6 +145,7 @@ def write_pages(job: Job) -> Counts:
                 index.sync()
                 forget_rows(home.path, gone_rows | {page_key(*key) for key in keys if key not in page_of})
                 add_rows(home.path, listed)
+                add_missing(home.path, sessions)
                 update_notes(home.path, left, noted)
                 built: list[tuple[Key, str, str | None]] = [(key_of(row), row["made_from"], None) for row in part]
                 with ledger.transaction():

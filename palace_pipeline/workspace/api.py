@@ -127,7 +127,8 @@ class Workspace:
                 session.turns = 1
             path = self.home / names.path_of(session.id, session.title)
             page = self._put(Page(path, session, None), lock)
-        index.add_rows(self.home, [self._row(page)])
+            # Under the lock: if a kill comes before it, the next writer finds the lock and looks whether the row is there.
+            index.add_rows(self.home, [self._row(page)])
         return page
 
     def append(
@@ -179,11 +180,11 @@ class Workspace:
                     continue  # by a person, or a program without a lock: once more, with what stands there now
             else:
                 raise AssertionError("the last try raises or writes")
-        if where == "tools" and said["text"].strip():
-            log_tool_call(self.home, session, said["who"], said["text"], at=time)
-        before, now = self._row(old), self._row(page)
-        if page.path == old.path and (before != now or lock.after_kill):
-            index.add_rows(self.home, [now])
+            if where == "tools" and said["text"].strip():
+                log_tool_call(self.home, session, said["who"], said["text"], at=time)
+            before, now = self._row(old), self._row(page)
+            if page.path == old.path and (before != now or lock.after_kill):
+                index.add_rows(self.home, [now])
         return page
 
     def close(self, session: str, conclusion: str = "", *, summary: str | None = None) -> Page:

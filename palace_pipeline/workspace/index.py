@@ -14,10 +14,12 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import orjson
+
 from palace_pipeline.model import Conversation, page_hash
 from palace_pipeline.store.appending import append_chosen, change_lines
 from palace_pipeline.workspace import names
-from palace_pipeline.workspace.session import SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
+from palace_pipeline.workspace.session import FRONT, SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
@@ -114,6 +116,27 @@ def add_rows(home: Path, rows: Iterable[Row]) -> int:
         return [line for key, line in wanted.items() if known.get(key) != line]
 
     return len(append_chosen(home / INDEX, new, head=HEAD))
+
+
+def add_missing(home: Path, rows: Iterable[Row]) -> int:
+    """Add rows of ids that have none: of sessions that somebody wrote without Palace."""
+    found = {row.key: row for row in rows}
+    known = _last_lines(_data(home), found) if found else {}
+    return add_rows(home, (row for key, row in found.items() if key not in known))
+
+
+def live_row(home: Path, conversation: Conversation) -> Row | None:
+    """The row of a live session from its redacted rows, None if its page is not there any more."""
+    path, day = conversation.source_file or "", names.time_of(conversation.conversation_id)
+    front = next((m.text for m in conversation.messages if m.message_id == FRONT), "")
+    if day is None or names.id_of(path) != conversation.conversation_id or not (home / path).is_file():
+        return None
+    try:
+        said = orjson.loads(front)
+        tags, summary = tuple(map(str, said["tags"])), str(said["summary"])
+    except (ValueError, KeyError, TypeError):
+        tags, summary = (), ""
+    return Row(day.date(), conversation.title or names.title_in(path), tags, summary, path)
 
 
 def find(home: Path, wanted: str) -> Row | None:

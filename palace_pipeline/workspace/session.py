@@ -35,6 +35,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 KEYS = ("id", "ts", "role", "parent", "tags", "model", "turns", "tokens_in", "tokens_out", "status", "summary")
 MOST_TAGS = 5
 SUMMARY_LENGTH = 80
+FRONT = "front"
+"""Message id of the row that carries the front matter of a live session in the archive."""
 PART = "part"
 """The role of a page that holds an earlier part of a session which grew too long; its `parent` is that session."""
 

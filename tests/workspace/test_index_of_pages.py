@@ -131,3 +131,18 @@ def test_stats_show_tags_tokens_and_todos_over_time(home: Home, funnel: Funnel) 
     text = trends(home.path).as_text()
     assert "2 sessions (1 closed), 2 turns, 100 tokens in, 20 out, 1 of 2 to-dos done" in text
     assert "烤箱" in text
+
+
+def test_a_session_that_somebody_wrote_without_palace_gets_its_row(home: Home) -> None:
+    path = "sessions/2026-11-30/0915-1a2b3c4-by-hand.md"
+    page = home.path / path
+    page.parent.mkdir(parents=True)
+    front = '---\nid: "20261130-0915-1a2b3c4"\nts: 2026-11-30T09:15:00Z\ntags: [oven]\n---\n'
+    page.write_text(f"{front}# By hand\n\n## 结论\n\nDone. So.\n", encoding="utf-8")
+    take(home, home.path / "sessions")
+    (row,) = index.rows(home.path)
+    assert (row.title, row.tags, row.summary, row.path) == ("By hand", ("oven",), "Done.", path)
+    before = (home.path / "index.md").read_bytes()
+    page.write_text(page.read_text(encoding="utf-8").replace("So.", "And so on."), encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert (home.path / "index.md").read_bytes() == before
