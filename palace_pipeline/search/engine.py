@@ -141,6 +141,8 @@ class Asked:
             return "The archive holds nothing that could be searched yet."
         allowed = int(self.allowed.sum())
         left = f"{allowed:,} of {chunks:,} chunks" if allowed < chunks else f"{chunks:,} chunks"
+        if allowed < chunks and self.filters.kinds == DEFAULT_KINDS:
+            left += " (without tool output and thinking)"
         return "; ".join([f"Searched {left}", *(trouble.removesuffix(".") for trouble in self.missing)]) + "."
 
 
@@ -275,7 +277,7 @@ def _answer(line: str, number: int, searcher: Searcher) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("query"), str):
         return {"id": record.get("id") if isinstance(record, dict) else None, "error": f"line {number} has no query"}
     limit = record.get("limit", 10)
-    if not isinstance(limit, int) or limit < 1:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         return {"id": record.get("id"), "error": f"line {number}: limit is no positive whole number"}
     result = searcher.search(record["query"], limit=limit)
     return {"id": record.get("id"), "verdict": result.verdict, "hits": [hit.as_json() for hit in result.hits]}

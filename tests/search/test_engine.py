@@ -86,6 +86,13 @@ def test_a_question_without_words_finds_nothing(archive: Archive, query: str) ->
     assert result.tried
 
 
+def test_it_is_said_that_tools_and_thinking_are_left_out(archive: Archive) -> None:
+    searcher = archive.searcher()
+    assert searcher.search("lantern").tried == "Searched 5 of 7 chunks (without tool output and thinking)."
+    assert searcher.search("lantern", kinds=()).tried == "Searched 7 chunks."
+    assert searcher.search("saffron", kinds=("tool",)).tried == "Searched 1 of 7 chunks."
+
+
 @pytest.mark.parametrize("query", ["what is the", "什么", "的", "a" * 5000, "(((AND OR NOT:*", "写" * 900])
 def test_odd_questions_do_not_crash(archive: Archive, query: str) -> None:
     assert archive.searcher().search(query).verdict in ("found", "weak", "none")
@@ -291,11 +298,11 @@ def test_the_line_protocol(archive: Archive) -> None:
         '{"id": 3}',
         '{"id": 4, "query": "竞业"}',
     ]
-    lines.append('{"id": 5, "query": "x", "limit": 0}')
+    lines += ['{"id": 5, "query": "x", "limit": 0}', '{"id": 6, "query": "x", "limit": true}']
     out = io.StringIO()
-    assert search_lines(lines, out, archive.searcher()) == 3
+    assert search_lines(lines, out, archive.searcher()) == 4
     answers = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [answer["id"] for answer in answers] == ["q1", None, 3, 4, 5]
+    assert [answer["id"] for answer in answers] == ["q1", None, 3, 4, 5, 6]
     [hit] = answers[0]["hits"]
     wanted = {"provider", "conversation_id", "message_index", "score", "date", "page", "quote"}
     assert wanted <= set(hit)
