@@ -51,7 +51,8 @@ def allowed_rows(corpus: Corpus, filters: Filters) -> NDArray[np.bool_]:
             wanted &= pl.col(name) == value
     if filters.kinds:
         wanted &= pl.col("kind").is_in(filters.kinds)
-    return corpus.chunks.select(wanted.fill_null(value=False).alias("wanted"))["wanted"].to_numpy().astype(np.bool_)
+    # Not `select`: without any filter that gives one row for all of them.
+    return corpus.chunks.with_columns(wanted=wanted.fill_null(value=False))["wanted"].to_numpy().astype(np.bool_)
 
 
 def shares_of_words(
