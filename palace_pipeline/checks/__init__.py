@@ -13,6 +13,7 @@ from palace_pipeline.checks.counts import COUNTS
 from palace_pipeline.checks.exports import ACCOUNTED, FRESH, accounted
 from palace_pipeline.checks.look import Look
 from palace_pipeline.checks.messages import DOUBLED, QUALITY, TIMES
+from palace_pipeline.checks.notes import NOTES
 from palace_pipeline.checks.pages import PAGES
 from palace_pipeline.checks.result import Check, Found, Problem, Result
 from palace_pipeline.checks.tables import published_check, schema_check
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     WORDS,
     schema_check("drawers", "drawers", ("clean/drawers", "clean/vectors")),
     PAGES,
+    NOTES,
     INDEX,
     published_check("palace_tables", "tables"),
     COUNTS,

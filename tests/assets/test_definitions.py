@@ -50,7 +50,13 @@ def test_jobs_sensors_and_checks() -> None:
     assert checks == {
         *("every_file_is_accounted_for", "sources_are_fresh", "schema_holds", "no_message_is_doubled"),
         *("times_are_possible", "messages_are_healthy", "every_word_is_in_one_chunk", "pages_read_back"),
-        *("index_holds_every_drawer", "counts_add_up", "nothing_is_found_again", "nothing_is_found_in_the_index"),
+        *(
+            "notes_list_every_page",
+            "index_holds_every_drawer",
+            "counts_add_up",
+            "nothing_is_found_again",
+            "nothing_is_found_in_the_index",
+        ),
     }
 
 

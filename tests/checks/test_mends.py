@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -80,6 +81,7 @@ DAMAGES: dict[str, Callable[[Home], object]] = {
         home, "clean/drawers", lambda f: f.with_columns(confidence=pl.lit(1.5, pl.Float32))
     ),
     "conversation_pages pages_read_back": lambda home: page_of(home, "a").unlink(),
+    "conversation_pages notes_list_every_page": lambda home: shutil.rmtree(home.path / "notes/days"),
     "drawer_embeddings index_holds_every_drawer": without_a_drawer_in_chroma,
     "palace_tables schema_holds": lambda home: tables(home, "ALTER TABLE drawers ALTER tokens TYPE INTEGER"),
     "palace_tables counts_add_up": lambda home: tables(home, "DELETE FROM messages WHERE conversation_id = 'b'"),
