@@ -365,11 +365,15 @@ def iban(data: bytes, start: int, end: int) -> Personal | None:
 
 _COUNTRIES = "|".join(sorted(_IBAN_LENGTHS)).encode()
 _IBANS = Program(rb"(?i)(?:^|[^a-z0-9])(?:" + _COUNTRIES + rb")\d{2}(?:[ \-]?[a-z0-9]{4}){2,7}(?:[ \-]?[a-z0-9]{1,4})?")
-_IPV4 = Program(rb"(?:::[fF]{4}:)?\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}")
+_IPV4 = Program(
+    rb"(?:^|[^A-Za-z0-9._\-])(?:::[fF]{4}:)?(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|[2-9]\d\d)\.\d{1,3}\.\d{1,3}\.\d{1,3}"
+)
+"""With what parts it from the text before; not those of one's own network (10.…), which logs are full of."""
 _IPV6 = Program(
     rb"[23][0-9a-fA-F]{3}:(?:[0-9a-fA-F]{0,4}:){1,6}[0-9a-fA-F]{0,4}|"
     rb"(?:[0-9a-fA-F]{3,4}:){4,7}(?:[0-9a-fA-F]{1,4}:){0,3}[0-9a-fA-F]{1,4}"
 )
+_NAME_ENDS = tuple(bytes([code]) for code in range(128) if chr(code).isalnum() or chr(code) in ".-_")
 _PRIVATE_RANGES = (b"10.", b"127.", b"192.168.", b"0.", b"169.254.", b"255.")
 _WELL_KNOWN = WORDS["well_known_ip"]  # fmt: skip
 _VERSION_BEFORE = re.compile(
@@ -385,6 +389,8 @@ _VERSION_NEAR = re.compile(
 
 
 def _ipv4(data: bytes, first: int, end: int) -> Personal | None:
+    if first or not data[:1].isdigit() and data[:2] != b"::":
+        first += 1
     start = max(first, data.rfind(b":", first, end) + 1)
     if data.startswith(_PRIVATE_RANGES, start):
         return None
@@ -393,6 +399,12 @@ def _ipv4(data: bytes, first: int, end: int) -> Personal | None:
         return None
     if after[:1] in (b".", b"-") and after[1:2].isalnum():
         return None
+    if (
+        before == b":"
+        and data[max(0, first - 7) : first].lower() == b"::ffff:"
+        and data[first - 8 : first - 7] in _NAME_ENDS
+    ):
+        return None  # the end of a longer address
     address = data[start:end].decode()
     if address in _WELL_KNOWN or not _public(address) or _VERSION_BEFORE.search(data, max(0, start - 24), start):
         return None

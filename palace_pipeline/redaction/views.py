@@ -338,7 +338,7 @@ def joined(
         # the next line of a block that has been cut before, or a line that ends like the first part of a token
         chained = last and _UNBROKEN.fullmatch(data, last, start) is not None
         if (
-            (chained or not _plain_end(data[start - 10 : start]))
+            (chained or not (_plain_end(data[start - 10 : start]) or _file_ends(data, start)))
             and not (closed is not None and closed(start, end))
             and (chained or _cut_like(data[max(0, start - 64) : start]))
         ):
@@ -381,12 +381,21 @@ def _random_after(data: bytes, at: int) -> bool:
 
 def _plain_end(tail: bytes) -> bool:
     """Are these ten characters the end of a word, number, path or label? Then a look at the whole run is spared."""
-    if tail[-1] == 58 or _file_or_number(tail):
-        return True
-    if tail.count(b".") > 1 and not tail.translate(None, b"0123456789.:-/"):
+    if (
+        tail[-1] == 58
+        or (not tail.translate(None, b"0123456789.:-/") and tail.count(b".") > 1)
+        or _file_or_number(tail)
+    ):
         return True
     core = tail.translate(None, b"._-/=~+:")
     return len(core) > 6 and core.isalpha() and pair_share(core.decode()) >= 0.65
+
+
+def _file_ends(data: bytes, end: int) -> bool:
+    """Is this the end of a path to a file?"""
+    dot = data.rfind(b".", end - 6, end)
+    slash = data.rfind(b"/", max(0, end - 64), dot) if dot > 0 else -1
+    return slash >= 0 and _FILE_NAME.fullmatch(data, slash + 1, end) is not None
 
 
 def _file_or_number(run: bytes) -> bool:
