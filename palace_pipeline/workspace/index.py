@@ -29,6 +29,7 @@ HEAD = "# Index\n\n| date | title | tags | summary | path |\n|---|---|---|---|--
 _ROW = re.compile(r"\| (\d{4}-\d\d-\d\d) \| (.*) \| (.*) \| (.*) \| \[page\]\(([^()]+)\) \|")
 _CELL = re.compile(r"(?<!\\)((?:\\\\)*) \| ")
 _HASH = re.compile(r"-([0-9a-f]{8})\.md\Z")
+_HASHES = re.compile(rb"-([0-9a-f]{8})\.md\) \|")
 _LINK, _END = "| [page](", ") |"
 _TITLE_LENGTH = 120
 _FEW = 16
@@ -188,6 +189,10 @@ def _data(home: Path) -> bytes:
 
 def _last_lines(data: bytes, keys: Collection[str]) -> dict[str, str]:
     """Id -> its last line, of those that have one."""
+    if len(keys) > _FEW:
+        # A first import asks for thousands that are not there: what is there is told by one pass in C.
+        there = set(_HASHES.findall(data))
+        keys = [key for key in keys if ":" not in key or key.rpartition(":")[2].encode() in there]
     if len(keys) > _FEW:
         found = _by_key(data)
         return {key: found[key] for key in keys if key in found}
