@@ -112,9 +112,9 @@ def _months(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _sessions(rows: list[dict[str, Any]]) -> str:
     """A line a month: sessions, tokens read and written, to-dos done of all."""
     return "\n".join(
-        f"{row['month'][:7]}  {row['sessions']:,} sessions ({row['closed']:,} closed), {row['turns'] or 0:,} turns, "
-        f"{row['tokens_in'] or 0:,} tokens in, {row['tokens_out'] or 0:,} out, "
-        f"{row['todos_done'] or 0:,} of {(row['todos_done'] or 0) + (row['todos_open'] or 0):,} to-dos done"
+        f"{row['month'][:7]}  sessions {row['sessions']:,} (closed {row['closed']:,}) · turns {row['turns'] or 0:,} · "
+        f"tokens in {row['tokens_in'] or 0:,}, out {row['tokens_out'] or 0:,} · "
+        f"to-dos done {row['todos_done'] or 0:,} of {(row['todos_done'] or 0) + (row['todos_open'] or 0):,}"
         for row in rows
     )
 

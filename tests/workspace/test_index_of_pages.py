@@ -129,7 +129,7 @@ def test_stats_show_tags_tokens_and_todos_over_time(home: Home, funnel: Funnel) 
     _, rows = query(home.path, "SELECT tag, sessions FROM v_tags_by_month ORDER BY sessions DESC")
     assert rows[0] == ("烤箱", 2)
     text = trends(home.path).as_text()
-    assert "2 sessions (1 closed), 2 turns, 100 tokens in, 20 out, 1 of 2 to-dos done" in text
+    assert "sessions 2 (closed 1) · turns 2 · tokens in 100, out 20 · to-dos done 1 of 2" in text
     assert "烤箱" in text
 
 
