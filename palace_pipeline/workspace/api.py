@@ -22,7 +22,7 @@ from palace_pipeline.store.files import Told, make_folder
 from palace_pipeline.workspace import index, names
 from palace_pipeline.workspace.front import as_tag
 from palace_pipeline.workspace.locks import Lock, locked
-from palace_pipeline.workspace.logs import append_error, log_tool_call
+from palace_pipeline.workspace.logs import log_tool_call, note_problems
 from palace_pipeline.workspace.reading import SessionError, parse
 from palace_pipeline.workspace.sections import SECTIONS, Section, named
 from palace_pipeline.workspace.session import (
@@ -225,8 +225,7 @@ class Workspace:
         read = parse(data.decode("utf-8", "replace"), path, self.settings.workspace.language)
         if b"\xef\xbf\xbd" not in data and "\ufffd" in data.decode("utf-8", "replace"):
             read.problems = (*read.problems, "bytes that are no UTF-8")
-        for problem in read.problems:
-            append_error(self.home, "damaged", path, problem, once=True)
+        note_problems(self.home, path, read.problems)
         return Page(path, read, seen)
 
     def path_of(self, session: str) -> Path:

@@ -19,6 +19,8 @@ import orjson
 from palace_pipeline.model import Conversation, page_hash
 from palace_pipeline.store.appending import append_chosen, change_lines
 from palace_pipeline.workspace import names
+from palace_pipeline.workspace.logs import note_problems
+from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import FRONT, SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
 
 if TYPE_CHECKING:
@@ -127,11 +129,14 @@ def add_missing(home: Path, rows: Iterable[Row]) -> int:
 
 
 def live_row(home: Path, conversation: Conversation) -> Row | None:
-    """The row of a live session from its redacted rows, None if its page is not there any more."""
+    """The row of a live session from its redacted rows, None if its page is not there any more. What is wrong with the
+    page is noted in `logs/errors.md`."""
     path, day = conversation.source_file or "", names.time_of(conversation.conversation_id)
     front = next((m.text for m in conversation.messages if m.message_id == FRONT), "")
     if day is None or names.id_of(path) != conversation.conversation_id or not (home / path).is_file():
         return None
+    data = (home / path).read_bytes()
+    note_problems(home, home / path, parse(data.decode("utf-8", "replace"), path).problems)
     try:
         said = orjson.loads(front)
         tags, summary = tuple(map(str, said["tags"])), str(said["summary"])

@@ -5,6 +5,7 @@ A line each, in the order in which it happened.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +33,12 @@ def append_error(
     said = f" · {_one_line(kind)} · `{_one_line(str(shown))}` · {_one_line(what)}"
     known = f"{said}\n".encode("utf-8", "replace")
     append_chosen(home / ERRORS, lambda data: [] if once and known in data else [f"- {time}{said}"], head=_HEAD)
+
+
+def note_problems(home: Path, page: Path, problems: Iterable[str]) -> None:
+    """Say what the reader of a session's page had to guess, once each."""
+    for problem in problems:
+        append_error(home, "damaged", page, problem, once=True)
 
 
 def log_tool_call(home: Path, session: str, tool: str, text: str, *, at: datetime) -> None:

@@ -146,3 +146,15 @@ def test_a_session_that_somebody_wrote_without_palace_gets_its_row(home: Home) -
     page.write_text(page.read_text(encoding="utf-8").replace("So.", "And so on."), encoding="utf-8")
     take(home, home.path / "sessions")
     assert (home.path / "index.md").read_bytes() == before
+
+
+def test_a_torn_page_is_taken_and_noted(home: Home, funnel: Funnel) -> None:
+    page = _live(home, funnel).new("x", input="hello")
+    other = _live(home, funnel).new("y", input="there")
+    page.path.write_text("**结论**\n\nsaved\n", encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert {row["text"] for row in _rows(home, "session") if row["role"] != "system"} == {"saved", "there"}
+    log = (home.path / "logs/errors.md").read_text(encoding="utf-8")
+    assert page.path.name in log
+    assert "front matter is missing" in log
+    assert other.path.name not in log
