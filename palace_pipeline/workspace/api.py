@@ -17,10 +17,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from palace_pipeline.exports.text import decode
 from palace_pipeline.settings import Settings, load_settings
 from palace_pipeline.store.files import Told, make_folder
+from palace_pipeline.transcripts import front_matter
 from palace_pipeline.workspace import index, names
-from palace_pipeline.workspace.front import as_tag
+from palace_pipeline.workspace.front import as_lines, as_tag
 from palace_pipeline.workspace.locks import Lock, locked
 from palace_pipeline.workspace.logs import log_tool_call, note_problems
 from palace_pipeline.workspace.reading import SessionError, parse
@@ -103,7 +105,7 @@ class Workspace:
         if begin.tzinfo is None:
             raise NotSaid("a session's time needs its offset, as in 2026-11-30T09:15:00+08:00")
         if parent is not None:
-            self._exists(parent)
+            self.path_of(parent)
         session = Session(
             names.session_id(begin, secrets.token_hex(8)), begin, language=self.settings.workspace.language
         )
@@ -153,6 +155,9 @@ class Workspace:
         """
         where = section_named(section)
         time = at or self.now().replace(microsecond=0)
+        if time.tzinfo is None:
+            raise NotSaid("the time of an entry needs its offset, as in 2026-11-30T09:15:00+08:00")
+        self.path_of(session)
         with self._locked(session) as lock:
             for attempt in range(_TRIES):
                 old = self.load(session)
@@ -195,19 +200,29 @@ class Workspace:
         """Write a session that was changed as a whole, redacted. If the page is not any more what was read, it stays, and
         the session goes beside it as `.conflict.md`: look at the path that comes back."""
         session = page.session
-        fields = {"title": session.title, "summary": session.summary, "intro": session.intro}
+        fields = {"title": session.title, "summary": session.summary, "intro": session.intro, "role": session.role}
+        fields |= {"model": session.model or "", **{f"tag {n}": tag for n, tag in enumerate(_few(session.tags))}}
         fields |= {f"entry {number}": entry.text for number, (_, entry) in enumerate(session.entries())}
+        fields |= {f"who {number}": entry.who or "" for number, (_, entry) in enumerate(session.entries())}
+        fields |= {f"extra {name}": str(value) for name, value in front_matter.load(session.extra).items()}
         with self._locked(session.id) as lock:
             said = self._masked(Session(session.id, session.ts), fields)[0]
             numbers = iter(range(len(fields)))
+            hidden = {name: said[f"extra {name}"] for name in front_matter.load(session.extra)}
             clean = replace(
                 session,
-                title=said["title"],
+                title=one_line(said["title"], 200),
+                role=one_line(said["role"], 80) or "assistant",
+                model=one_line(said["model"], 80) or None,
+                tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
+                extra=as_lines(hidden)
+                if any(fields[f"extra {name}"] != hidden[name] for name in hidden)
+                else session.extra,
                 summary=one_line(said["summary"], SUMMARY_LENGTH),
                 intro=said["intro"],
                 sections={
                     name: [
-                        as_entry(said[f"entry {next(numbers)}"], entry.at, entry.who)
+                        as_entry(said[f"entry {(n := next(numbers))}"], entry.at, said[f"who {n}"])
                         for entry in session.sections[name]
                     ]
                     for name in SECTIONS
@@ -222,9 +237,10 @@ class Workspace:
         """A session as it stands in its file. What its reader had to guess is noted in `logs/errors.md`, once."""
         path = self.path_of(session)
         data, seen = read_page(path)
-        read = parse(data.decode("utf-8", "replace"), path, self.settings.workspace.language)
-        if b"\xef\xbf\xbd" not in data and "\ufffd" in data.decode("utf-8", "replace"):
-            read.problems = (*read.problems, "bytes that are no UTF-8")
+        text = decode(data)
+        if text is None:
+            raise NotSaid(f"{path} cannot be read as text; save it as UTF-8")
+        read = parse(text, path, self.settings.workspace.language)
         note_problems(self.home, path, read.problems)
         return Page(path, read, seen)
 
@@ -280,9 +296,6 @@ class Workspace:
 
     def _locked(self, session: str) -> AbstractContextManager[Lock]:
         return locked(self.home / names.folder_of(session), names.prefix_of(session))
-
-    def _exists(self, session: str) -> None:
-        self.path_of(session)
 
     def _row(self, page: Page) -> index.Row:
         return index.session_row(page.session, page.path.relative_to(self.home).as_posix())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from palace_pipeline.exports.text import decode
 from palace_pipeline.transcripts import front_matter
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace.locks import locked
@@ -122,7 +123,10 @@ def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:
                 old, seen = read_page(path)
             except FileNotFoundError:
                 old, seen = b"", None
-            data = change(old.decode("utf-8", "replace")).encode("utf-8", "replace")
+            text = decode(old)
+            if text is None:
+                raise PageChanged(f"{path} cannot be read as text; save it as UTF-8. Nothing was changed.")
+            data = change(text.removeprefix("\ufeff").replace("\r\n", "\n")).encode("utf-8", "replace")
             try:
                 put_page(home, path, data, seen=seen, same=data.__eq__, lock=lock)
             except PageChanged:

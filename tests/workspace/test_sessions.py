@@ -177,6 +177,24 @@ def test_an_unreadable_result_leaves_the_page_as_it_was(workspace: Workspace, mo
     assert [path.name for path in page.path.parent.iterdir()] == [page.path.name]
 
 
+def test_a_page_in_another_encoding_loses_nothing(workspace: Workspace) -> None:
+    page = workspace.new("x", input="烤箱不热了，请看一下温控器")
+    page.path.write_bytes(page.path.read_text(encoding="utf-8").encode("utf-16"))
+    workspace.append(page.id, "conclusion", "好了")
+    assert "烤箱不热了，请看一下温控器" in page.path.read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_said_makes_nothing(workspace: Workspace) -> None:
+    with pytest.raises(NotSaid):
+        workspace.append("nonsense", "todo", "x")
+    with pytest.raises(NoSession):
+        workspace.append("20261130-0915-1a2b3c4", "todo", "x")
+    assert not (workspace.home / "sessions").exists()
+    page = workspace.new("x")
+    with pytest.raises(NotSaid, match="offset"):
+        workspace.append(page.id, "todo", "x", at=datetime(2026, 11, 30))
+
+
 # --- locks -------------------------------------------------------------------------------------------------------------
 
 
@@ -242,6 +260,27 @@ def test_nothing_an_agent_says_is_written_with_a_secret(workspace: Workspace) ->
     for path in workspace.home.rglob("*"):
         assert secret not in str(path)
         assert not path.is_file() or secret.encode() not in path.read_bytes()
+
+
+def test_a_session_that_is_saved_whole_is_redacted_whole(workspace: Workspace) -> None:
+    secret = _secret()
+    said = f"my password is {secret} ok"
+    page = workspace.load(workspace.new("x", input="a").id)
+    entry = Entry(said, TS, said)
+    changed = replace(
+        page.session,
+        title=said,
+        role=said,
+        model=said,
+        tags=(f"token={secret}",),
+        summary=said,
+        intro=said,
+        extra=f"mood: {said}\n",
+        sections={**page.session.sections, "tools": [entry]},
+    )
+    written = workspace.save(replace(page, session=changed))
+    assert secret not in written.path.read_text(encoding="utf-8")
+    assert "mood: " in written.path.read_text(encoding="utf-8")
 
 
 def test_a_secret_is_known_in_the_whole_session(workspace: Workspace, funnel: Funnel) -> None:
