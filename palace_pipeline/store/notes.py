@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -31,10 +32,10 @@ from palace_pipeline.transcripts.notes import (
     reference,
     room_start,
     targets,
-    year_note,
 )
 from palace_pipeline.transcripts.page_path import parse_name
 
+_FEW = 16
 _MONTH = re.compile(r"\d{4}-\d\d|undated")
 
 
@@ -138,7 +139,7 @@ def _change(
     """Change the list of one note; the file is made if there is something to list, and goes when nothing is left on it."""
     path = home / note
     old = _read(path)
-    if old is None and not change.add:
+    if (old is None and not change.add) or (old is not None and around is None and _says_so(old, change)):
         return
     new = changed(new_note(head_of(note, rooms)) if old is None else old, change, around)
     if is_blank(new):
@@ -149,6 +150,16 @@ def _change(
         done.paths.append(path)
         if old is None:
             done.made.add(note)
+
+
+def _says_so(text: str, change: Change) -> bool:
+    """Is a small change made already? Told without taking a long list apart, for a conversation that only grew."""
+    if len(change.add) + len(change.drop) > _FEW:
+        return False
+    gone = (target for target in change.drop if target not in change.add)
+    return all(f"\n{line}\n" in text for line in change.add.values()) and not any(
+        f"]({target})" in text for target in gone
+    )
 
 
 def _link_up(home: Path, rooms: dict[str, str], done: _Written) -> None:
@@ -166,9 +177,13 @@ def _link_up(home: Path, rooms: dict[str, str], done: _Written) -> None:
                 change.add[reference(above, note)] = f"- [{_name(note, rooms)}]({reference(above, note)})"
         for above, change in sorted(changes.items()):
             _change(home, above, change, rooms, done)
-    for day in sorted(_beside(home, {day for note in done.made | done.gone if (day := _day_of(note)) is not None})):
-        before, after = _neighbours(home, day)
-        _change(home, day_note(day), Change(set(), {}), rooms, done, around_day(day, before, after))
+    came_or_went = {day for note in done.made | done.gone if (day := _day_of(note)) is not None}
+    if came_or_went:
+        known = _Days(home)
+        beside = {one for other in came_or_went for one in known.around(other) if one is not None}
+        for day in sorted(came_or_went | beside):
+            if known.has(day):
+                _change(home, day_note(day), Change(set(), {}), rooms, done, around_day(day, *known.around(day)))
 
 
 def _of_days_and_months(note: PurePosixPath) -> PurePosixPath | None:
@@ -201,35 +216,37 @@ def _a_day(text: str) -> date | None:
         return None
 
 
-def _days(home: Path, year: int) -> list[date]:
-    """The days of a year that have a note, in order."""
-    folder = (home / day_note(date(year, 1, 1))).parent
-    if not folder.is_dir():
-        return []
-    return sorted(day for entry in os.scandir(folder) if (day := _a_day(entry.name.removesuffix(".md"))) is not None)
+class _Days:
+    """The days that have a note; each year's folder is listed once."""
 
+    def __init__(self, home: Path) -> None:
+        self._folder = home / NOTES / "days"
+        found = os.scandir(self._folder) if self._folder.is_dir() else ()
+        self._years = sorted(int(entry.name) for entry in found if entry.is_dir() and entry.name.isdigit())
+        self._days: dict[int, list[date]] = {}
 
-def _neighbours(home: Path, day: date) -> tuple[date | None, date | None]:
-    """The days with a note before and after a day; it need not have one itself."""
-    days = _days(home, day.year)
-    before = max((one for one in days if one < day), default=None)
-    after = min((one for one in days if one > day), default=None)
-    if before is None or after is None:
-        folder = (home / year_note(day.year)).parent
-        years = sorted(int(entry.name) for entry in os.scandir(folder) if entry.is_dir() and entry.name.isdigit())
+    def has(self, day: date) -> bool:
+        return day in self._of(day.year)
+
+    def around(self, day: date) -> tuple[date | None, date | None]:
+        """The days with a note before and after a day; it need not have one itself."""
+        days = self._of(day.year)
+        before = days[at - 1] if (at := bisect_left(days, day)) else None
+        after = days[at] if (at := bisect_right(days, day)) < len(days) else None
         if before is None:
-            before = next(
-                (found[-1] for year in reversed(years) if year < day.year and (found := _days(home, year))), None
-            )
+            earlier = (self._of(year) for year in reversed(self._years) if year < day.year)
+            before = next((found[-1] for found in earlier if found), None)
         if after is None:
-            after = next((found[0] for year in years if year > day.year and (found := _days(home, year))), None)
-    return before, after
+            later = (self._of(year) for year in self._years if year > day.year)
+            after = next((found[0] for found in later if found), None)
+        return before, after
 
-
-def _beside(home: Path, days: set[date]) -> set[date]:
-    """Days that came or went, and those around them, as far as they have a note."""
-    around = {one for day in days for one in _neighbours(home, day) if one is not None}
-    return {day for day in days if (home / day_note(day)).exists()} | around
+    def _of(self, year: int) -> list[date]:
+        if year not in self._days:
+            folder = self._folder / f"{year:04}"
+            names = [entry.name.removesuffix(".md") for entry in os.scandir(folder)] if folder.is_dir() else []
+            self._days[year] = sorted(day for name in names if (day := _a_day(name)) is not None)
+        return self._days[year]
 
 
 def _read(path: Path) -> str | None:

@@ -13,7 +13,6 @@ the file is the user's, byte for byte. Links are relative and plain Markdown, so
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,7 +109,9 @@ def _folder(room: str) -> str:
 
 def reference(note: PurePosixPath | str, target: PurePosixPath | str) -> str:
     """The relative link from one file of the home to another. Names of pages and notes hold nothing that needs escaping."""
-    return posixpath.relpath(str(target), posixpath.dirname(str(note)))
+    here, there = str(note).split("/")[:-1], str(target).split("/")
+    same = next((at for at, (one, other) in enumerate(zip(here, there, strict=False)) if one != other), len(here))
+    return "/".join([".."] * (len(here) - same) + there[same:])
 
 
 def in_link(text: str) -> str:
