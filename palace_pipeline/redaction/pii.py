@@ -389,7 +389,7 @@ _VERSION_NEAR = re.compile(
 
 
 def _ipv4(data: bytes, first: int, end: int) -> Personal | None:
-    if first or not data[:1].isdigit() and data[:2] != b"::":
+    if first or (not data[:1].isdigit() and data[:2] != b"::"):
         first += 1
     start = max(first, data.rfind(b":", first, end) + 1)
     if data.startswith(_PRIVATE_RANGES, start):
