@@ -177,7 +177,7 @@ class Searcher:
         answers = Answers(self.home, self.rows, asked.corpus, near, asked.weights, asked.days)
         ranked = answers.ranked(asked.filters.role, recent)
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
-        verdict = verdict_of(near.nearest, *answers.coverage(), wanted) if ranked else "none"
+        verdict = verdict_of(near.nearest, *answers.coverage(), wanted, across=near.across) if ranked else "none"
         hits = answers.hits(ranked[:limit])
         return SearchResult(asked.query, verdict, hits, asked.tried, asked.missing)
 

@@ -26,13 +26,14 @@ CANDIDATES_OF_DAYS = 20_000
 class Near:
     """Places in `Corpus.chunks`, nearest first. `likeness` (cosine, nan without a vector) and `words` (share of the
     question's weight) are by place of the whole corpus; `nearest` is the greatest likeness that is allowed; `foreign` are
-    the places whose chunks are in another language than the question."""
+    the places whose chunks are in another language than the question, and `across` says whether the nearest is one."""
 
     places: list[int]
     likeness: Floats
     words: Floats
     nearest: float | None = None
     foreign: frozenset[int] = frozenset()
+    across: bool = False
 
     def score(self, place: int) -> float:
         score = (self.dense(place) or 0.0) + CHUNK_WORDS * float(self.words[place])
@@ -100,8 +101,13 @@ def nearest_chunks(meaning: Meaning, words: Floats, allowed: NDArray[np.bool_], 
     foreign = np.zeros(len(places), np.bool_) if meaning.foreign is None else meaning.foreign(places)
     scores = np.nan_to_num(likeness[places]) + CHUNK_WORDS * words[places] + OTHER_LANGUAGE * foreign
     order = np.argsort(-scores, kind="stable")[:count]
-    nearest = float(likeness[known].max()) if len(known) else None
-    return Near(places[order].tolist(), likeness, words, nearest, frozenset(places[foreign].tolist()))
+    elsewhere = frozenset(places[foreign].tolist())
+    if not len(known):
+        return Near(places[order].tolist(), likeness, words, None, elsewhere)
+    nearest = int(known[likeness[known].argmax()])
+    return Near(
+        places[order].tolist(), likeness, words, float(likeness[nearest]), elsewhere, across=nearest in elsewhere
+    )
 
 
 def _top(values: Floats, places: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -35,6 +35,7 @@ _K1, _B = 1.2, 0.75
 
 _TYPICAL_LIKENESS = 0.35
 _FOUND, _NONE = 0.8, -0.4
+_FOUND_ACROSS, _NONE_ACROSS = 0.32, 0.26
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,13 @@ def covered(texts: Sequence[Words], weights: Weights) -> float:
     return sum_held / weights.total
 
 
-def verdict_of(likeness: float | None, coverage: float, together: float, terms: int) -> Verdict:
+def verdict_of(
+    likeness: float | None, coverage: float, together: float, terms: int, *, across: bool = False
+) -> Verdict:
     """Was this talked about? `likeness`: of the nearest chunk (None without vectors); `coverage`: the share of the question's
     weight in one of the nearest chunks, `together`: in the nearest twenty, 0 to 1; `terms`: how many words it asks for (the
-    more, the less of them can be hoped for in one place).
+    more, the less of them can be hoped for in one place); `across`: the nearest chunk is in another language, so that its
+    likeness alone may tell.
 
     A logistic rule, fitted on 249 questions of a mixed archive. Its honest limits, cross-validated there: 76 % of the
     answerable questions are called found and 4 % none; of those never discussed 28 % are called found, nearly all of them
@@ -110,6 +114,6 @@ def verdict_of(likeness: float | None, coverage: float, together: float, terms: 
     """
     near = _TYPICAL_LIKENESS if likeness is None else likeness
     strength = 1.56 * near + 0.69 * coverage + 2.91 * together + 1.29 * math.log1p(terms) - 3.55
-    if strength >= _FOUND:
+    if strength >= _FOUND or (across and near >= _FOUND_ACROSS):
         return "found"
-    return "weak" if strength >= _NONE else "none"
+    return "weak" if strength >= _NONE or (across and near >= _NONE_ACROSS) else "none"

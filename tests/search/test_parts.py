@@ -123,6 +123,13 @@ def test_verdicts() -> None:
     assert verdict_of(0.3, 0.1, 0.1, 4) == "none"
     assert verdict_of(0.4, 1.0, 1.0, 1) == "found"  # one word, and it is there
     assert verdict_of(0.2, 0.0, 0.0, 1) == "none"
+
+
+def test_across_languages_likeness_alone_may_tell() -> None:
+    assert verdict_of(0.35, 0.0, 0.0, 5) == "none"  # where its words could stand and do not
+    assert verdict_of(0.35, 0.0, 0.0, 5, across=True) == "found"
+    assert verdict_of(0.28, 0.0, 0.0, 5, across=True) == "weak"
+    assert verdict_of(0.2, 0.0, 0.0, 5, across=True) == "none"
     order = ["none", "weak", "found"]
     for low, high in ((-1.0, 0.0), (0.0, 0.3), (0.3, 0.9)):
         assert order.index(verdict_of(low, 0.2, 0.3, 5)) <= order.index(verdict_of(high, 0.2, 0.3, 5))
