@@ -32,21 +32,28 @@ def look_at(part: Part, found: Found) -> None:
             continue
         page = pages[conversation.key]
         found.counts["pages"] += 1
-        what = _wrong(part.look.home.path / page, conversation, found)
+        path = part.look.home.path / page
+        what = _wrong(path, conversation, found)
         if what is not None:
-            found.note([_problem(what, head["day"], conversation.key, page)])
+            found.note([_problem(what, head["day"], conversation.key, page, _mend(what, path))])
 
 
-def _problem(what: str, day: object, key: Key, page: str) -> Problem:
+def _mend(what: str, path: Path) -> str | None:
+    if what == "is not there":
+        return "palace ingest"
+    # What cannot be read may be somebody's words and is not written over: the page stands beside it, if it was due since.
+    return "palace conflicts" if path.with_name(f"{path.stem}.conflict.md").exists() else None
+
+
+def _problem(what: str, day: object, key: Key, page: str, mend: str | None) -> Problem:
     from datetime import date
 
-    gone = what == "is not there"
     return Problem(
         f"the page {what}",
         Path(page).parent.as_posix(),
         day if isinstance(day, date) else None,
         key,
-        "palace ingest" if gone else None,
+        mend,
     )
 
 
