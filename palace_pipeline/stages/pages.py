@@ -24,12 +24,11 @@ from palace_pipeline.transcripts.page import PageHead, render
 from palace_pipeline.transcripts.page_parts import segments, written_by_program
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
-from palace_pipeline.workspace.forgetting import name_anew
+from palace_pipeline.workspace.forgetting import mask_again, name_anew
 from palace_pipeline.workspace.index import (
     Row,
     add_missing,
     add_rows,
-    clean_rows,
     conversation_row,
     forget_rows,
     live_row,
@@ -162,7 +161,7 @@ def write_pages(job: Job) -> Counts:
             for copy in pages.conflict_copies(home.path):
                 clean_copy(copy, funnel)
             ledger.set_meta("conflicts_recipe", job.recipes.redaction)
-            clean_rows(home.path, funnel)
+            mask_again(home.path, funnel)
         return logged(job, ledger, "pages", started, counts)
 
 

@@ -262,6 +262,10 @@ class Workspace:
                 if names.id_of(path) is not None:
                     yield path
 
+    def artifacts(self) -> Path:
+        """Today's folder for files that agents make, made if need be. Palace neither reads nor redacts what lies there."""
+        return make_folder(self.home / "artifacts" / self.now().date().isoformat())
+
     def now(self) -> datetime:
         """The time in the zone in which people read dates."""
         return datetime.now(self.settings.zone)

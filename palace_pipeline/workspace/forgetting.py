@@ -4,7 +4,9 @@ them. The caller holds the home's write lock; pages of sessions are taken under 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from palace_pipeline.model import page_hash
 from palace_pipeline.redaction.forgotten import Forgotten
@@ -16,6 +18,10 @@ from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS
 from palace_pipeline.workspace.memory import MEMORY
 from palace_pipeline.workspace.reading import parse
+from palace_pipeline.workspace.session import render
+
+if TYPE_CHECKING:
+    from palace_pipeline.redaction.funnel import Funnel
 
 _LOGS = (ERRORS, TOOL_CALLS)
 
@@ -60,6 +66,50 @@ def mask_values(home: Path, values: Sequence[Forgotten], key: bytes) -> int:
     for name in (index.INDEX, *_LOGS):
         changed += change_lines(home / name, clean) > 0
     return changed
+
+
+def mask_again(home: Path, funnel: Funnel) -> int:
+    """After a change of the rules: mask what they find now in what programs wrote (entries with a time, titles, summaries,
+    facts, calls of tools, rows of the index); returns how many files changed. Words by hand stay as they are."""
+    changed = sum(_session_again(home, path, funnel) for path in sorted(home.glob(f"{names.SESSIONS}/*/*.md")))
+
+    def line(text: str) -> str:
+        return funnel.redact_fields({"line": text}).texts["line"] if text.startswith("- ") else text
+
+    for path in sorted((home / MEMORY).rglob("*.md")):
+        changed += _mask_file(path, lambda text: "\n".join(map(line, text.split("\n"))))
+    changed += change_lines(home / TOOL_CALLS, line) > 0
+    return changed + (index.clean_rows(home, funnel) > 0)
+
+
+def _session_again(home: Path, path: Path, funnel: Funnel) -> bool:
+    session_id = names.id_of(path)
+    if session_id is None:
+        return False
+    with locked(path.parent, names.prefix_of(session_id)):
+        session = parse(path.read_bytes().decode("utf-8", "replace"), path)
+        said = {"title": session.title, "summary": session.summary}
+        told = [entry for _, entry in session.entries() if entry.at is not None]
+        clean = funnel.redact_fields(said | {f"{n}": entry.text for n, entry in enumerate(told)}).texts
+        if all(clean[name] == text for name, text in said.items()) and all(
+            clean[f"{n}"] == entry.text for n, entry in enumerate(told)
+        ):
+            return False
+        texts = (clean[f"{n}"] for n in range(len(told)))
+        sections = {
+            section: [replace(entry, text=next(texts)) if entry.at is not None else entry for entry in entries]
+            for section, entries in session.sections.items()
+        }
+        new = replace(session, title=clean["title"], summary=clean["summary"], sections=sections)
+        write_bytes(path, render(new).encode("utf-8", "replace"))
+        if new.title == session.title:
+            return True
+        named = home / names.path_of(session_id, new.title)
+        path.rename(named)
+    name_anew(home, path, named)
+    index.forget_rows(home, [session_id])
+    index.add_rows(home, [index.session_row(new, named.relative_to(home).as_posix())])
+    return True
 
 
 def _mask_session(home: Path, path: Path, clean: Callable[[str], str]) -> bool:

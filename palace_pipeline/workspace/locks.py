@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from palace_pipeline.store.files import Told, make_folder
+from palace_pipeline.store.files import TEMPORARY_PREFIX, Told, make_folder
 
 LOCK_SECONDS = 30
 """How long a lock holds without being taken off; a write takes a few milliseconds."""
@@ -73,35 +73,36 @@ def is_locked(path: Path) -> bool:
 
 
 def _acquire(path: Path, until: float) -> Lock:
-    token, after_kill = secrets.token_hex(8), False
+    token = secrets.token_hex(8)
     while True:
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            pass
-        else:
-            with os.fdopen(descriptor, "w") as stream:
-                ends = datetime.now(UTC) + timedelta(seconds=LOCK_SECONDS)
-                said = {
-                    "pid": os.getpid(),
-                    "host": socket.gethostname(),
-                    "until": ends.isoformat(timespec="milliseconds"),
-                }
-                stream.write(json.dumps({**said, "token": token}) + "\n")
-            return Lock(path, token, after_kill)
+        with suppress(FileExistsError):
+            _write(path, token)
+            return Lock(path, token)
         if _stale(path):
             with _folder_alone(path.parent):
-                if _stale(path):  # still: another may have taken it away and made its own
-                    path.unlink(missing_ok=True)
-                    after_kill = True
+                if _stale(path):  # still: another may have taken it over
+                    # Put in its place, not taken away first: a kill in between would hide that something is half done.
+                    fresh = path.with_name(f"{TEMPORARY_PREFIX}{token[:8]}-{path.name[1:]}")
+                    _write(fresh, token)
+                    fresh.replace(path)
+                    return Lock(path, token, after_kill=True)
             continue
         if time.monotonic() > until:
             holder = _said(path)
             raise PageBusy(
-                f"{path.name} is held by process {holder.get('pid', '?')} on {holder.get('host', '?')}. Nothing was changed; "
-                "try again when it has finished."
+                f"{path.name} is held by process {holder.get('pid', '?')} on {holder.get('host', '?')}. Nothing was "
+                "changed; try again when it has finished."
             )
         time.sleep(random.uniform(0, _LONGEST_PAUSE))
+
+
+def _write(path: Path, token: str) -> None:
+    """A new lock file. Raises FileExistsError if there is one."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    ends = datetime.now(UTC) + timedelta(seconds=LOCK_SECONDS)
+    said = {"pid": os.getpid(), "host": socket.gethostname(), "until": ends.isoformat(timespec="milliseconds")}
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(json.dumps({**said, "token": token}) + "\n")
 
 
 def _stale(path: Path) -> bool:

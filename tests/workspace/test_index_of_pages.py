@@ -10,9 +10,11 @@ import orjson
 import pytest
 
 from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.settings import RedactionSettings
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace import index
 from palace_pipeline.workspace.api import Workspace
+from palace_pipeline.workspace.memory import set_fact
 from tests.ingest.exports_for_tests import chat, export
 from tests.rebuild.archives import home_at, take
 
@@ -158,3 +160,26 @@ def test_a_torn_page_is_taken_and_noted(home: Home, funnel: Funnel) -> None:
     assert page.path.name in log
     assert "front matter is missing" in log
     assert other.path.name not in log
+
+
+def test_new_rules_mask_what_programs_wrote_before(home: Home, funnel: Funnel) -> None:
+    workspace = _live(home, funnel)
+    page = workspace.new("About the zebrafish", input="the zebrafish swims", tags=["x"])
+    workspace.append(page.id, "tools", "feed zebrafish", who="hand")
+    set_fact(workspace, "animal", "zebrafish")
+    text = page.path.read_text(encoding="utf-8")
+    page.path.write_text(text.replace("## 结论\n", "## 结论\n\nmy zebrafish\n"), encoding="utf-8")
+    take(home, home.path / "sessions")
+    rules = RedactionSettings(known_values=("zebrafish",))
+    stricter = Home(home.settings.model_copy(update={"redaction": rules}))
+    take(stricter, home.path / "sessions")
+    session = workspace.load(page.id)
+    said = [entry.text for _, entry in session.session.entries()]
+    assert said[0].startswith("the [REDACTED:")
+    assert said[1].startswith("feed [REDACTED:")
+    assert said[2] == "my zebrafish", "by hand"
+    for path in (*home.path.rglob("*.md"),):
+        assert "zebrafish" not in path.name
+        assert path == session.path or "zebrafish" not in path.read_text(encoding="utf-8"), path
+    (row,) = index.rows(home.path)
+    assert (home.path / row.path) == session.path
