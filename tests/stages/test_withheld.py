@@ -3,6 +3,7 @@ withheld is named and tried again, but not for ever."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,7 @@ def test_a_hit_on_a_page_withholds_the_conversation_everywhere_also_what_was_pub
         assert more == []
         assert counts["write_pages"]["withheld"] == 1
         assert not page.exists()
+        assert listed_in_notes(home) == ["Chat good"]
         assert status(home, "bad") == "withheld"
         assert places(home) == [("bad", "page", "test")]
         assert in_some_store(home, "some answer") == []
@@ -206,7 +208,14 @@ def test_a_hit_on_a_page_withholds_the_conversation_everywhere_also_what_was_pub
     take(home, grown)
     assert (status(home, "bad"), places(home)) == ("ok", [])
     assert page_of(home, "bad").exists()
+    assert listed_in_notes(home) == ["Chat bad", "Chat good"]
     assert audit(home, EVERYTHING) == {}
+
+
+def listed_in_notes(home: Home) -> list[str]:
+    """Titles in the notes of days and rooms."""
+    texts = [path.read_text("utf-8") for path in (home.path / "notes").rglob("*.md")]
+    return sorted({title for text in texts for title in re.findall(r"\[(Chat \w+)\]", text)})
 
 
 def test_a_page_that_a_killed_run_left_is_looked_at_too(

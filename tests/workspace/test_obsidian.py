@@ -22,8 +22,8 @@ from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import START, chat, export
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/exports"
-SOME = ("08-claude-ai-export", "11-claude-code-session", "35-slack-export", "38-whatsapp-ios", "48-plain-notes")
-"""Exports of people, agents, naive times and documents."""
+SOME = ("08-claude-ai-export", "38-whatsapp-ios", "48-plain-notes")
+"""Exports with an assistant, with naive times, with documents."""
 DAY = 86_400
 LINK = re.compile(r"(?<!\\)\]\(<?([^()\s<>]+)>?\)")
 
