@@ -158,6 +158,7 @@ class _Cutting:
 
     def __init__(self, tokenizer: Tokens, title: str) -> None:
         self._tokenizer = tokenizer
+        self._counted = ("", 0)
         self._budget = tokenizer.max_tokens * 7 // 8
         self._context = self._budget // 6
         self._people_size = min(PEOPLE_TOKENS, self._budget - self._context)
@@ -238,7 +239,11 @@ class _Cutting:
         return _Part(kind, first, last, text[piece.start : piece.end], context, piece.tokens + self._count(context))
 
     def _count(self, text: str) -> int:
-        return len(self._tokenizer.token_offsets(text)) if text else 0
+        if text == self._counted[0]:
+            return self._counted[1]  # a title stands before every unit
+        count = len(self._tokenizer.token_offsets(text)) if text else 0
+        self._counted = (text, count)
+        return count
 
     def _shortened(self, text: str, limit: int) -> str:
         """A title or question in at most `limit` tokens: whole, or its beginning and its end (where the asking is)."""
