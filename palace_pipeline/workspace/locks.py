@@ -18,6 +18,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from palace_pipeline.store.files import TEMPORARY_PREFIX, Told, make_folder
@@ -26,6 +27,8 @@ LOCK_SECONDS = 30
 """How long a lock holds without being taken off; a write takes a few milliseconds."""
 _UNREADABLE_SECONDS = 10
 """How long a lock without words in it holds (a script may make an empty one)."""
+_LONGEST = 4096
+"""Bytes of a lock file that are looked at."""
 _LONGEST_PAUSE = 0.02
 
 
@@ -47,7 +50,7 @@ class Lock:
 
     def assert_held(self) -> None:
         """Raises LockLost if somebody else has taken it over."""
-        if _said(self.path).get("token") != self.token:
+        if not _holds(self.path, self.token):
             raise LockLost(
                 f"The lock of {self.path.name} expired while the page was written. Nothing was changed; try again."
             )
@@ -63,7 +66,7 @@ def locked(folder: Path, name: str, *, wait_seconds: float = 2 * LOCK_SECONDS) -
         yield lock
     finally:
         with _folder_alone(folder):
-            if _said(path).get("token") == lock.token:
+            if _holds(path, lock.token):
                 path.unlink()
 
 
@@ -100,9 +103,28 @@ def _write(path: Path, token: str) -> None:
     """A new lock file. Raises FileExistsError if there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     ends = datetime.now(UTC) + timedelta(seconds=LOCK_SECONDS)
-    said = {"pid": os.getpid(), "host": socket.gethostname(), "until": ends.isoformat(timespec="milliseconds")}
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(json.dumps({**said, "token": token}) + "\n")
+    said = {"pid": os.getpid(), "host": _host(), "until": ends.isoformat(timespec="milliseconds"), "token": token}
+    try:
+        os.write(descriptor, f"{json.dumps(said)}\n".encode())  # a few bytes: whole or not at all
+    finally:
+        os.close(descriptor)
+
+
+def _holds(path: Path, token: str) -> bool:
+    """Whether a lock file is still the one with this token."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return token.encode() in os.read(descriptor, _LONGEST)
+    finally:
+        os.close(descriptor)
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()
 
 
 def _stale(path: Path) -> bool:
@@ -117,7 +139,7 @@ def _stale(path: Path) -> bool:
         pid = int(str(said["pid"]))
     except (KeyError, ValueError):
         return time.time() - made > _UNREADABLE_SECONDS
-    return time.time() > until or (said.get("host") == socket.gethostname() and not _alive(pid))
+    return time.time() > until or (said.get("host") == _host() and not _alive(pid))
 
 
 def _said(path: Path) -> dict[str, object]:
