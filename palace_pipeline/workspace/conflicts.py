@@ -18,7 +18,7 @@ from palace_pipeline.store.files import Told, write_bytes
 from palace_pipeline.store.pages import conflict_copies, is_copy
 from palace_pipeline.transcripts import front_matter
 from palace_pipeline.transcripts.page import PageError, parse, render
-from palace_pipeline.transcripts.page_parts import MARK, seal_of, take_over, with_seal
+from palace_pipeline.transcripts.page_parts import MARK, seal_of, segments, take_over, with_seal
 
 Side = Literal["mine", "archive"]
 _COPY_END = re.compile(r"\.conflict(?:-\d+)?\.md\Z")
@@ -69,15 +69,21 @@ def chosen(conflicts: Iterable[Conflict], home: Path, wanted: str) -> list[Confl
 def lines_between(conflict: Conflict) -> list[str]:
     """A unified diff from what the archive says to what the person's file says, lines without their ends.
 
-    The program's own lines (comment lines, the seal) are left out, unless nothing else differs.
+    What is theirs on any page (tags, own properties, notes: kept in either case) and the program's own lines (comment
+    lines, the seal) are left out, unless nothing else differs.
     """
     texts = [_text(conflict.other_file), _text(conflict.my_file)]
-    for own in (True, False):
-        archive, mine = ([line for line in text.splitlines() if not own or not _is_own(line)] for text in texts)
-        of_archive, of_mine = f"archive: {conflict.other_file.name}", f"mine: {conflict.my_file.name}"
+    of_archive, of_mine = f"archive: {conflict.other_file.name}", f"mine: {conflict.my_file.name}"
+    for lines_of in (_read_by_people, str.splitlines):
+        archive, mine = map(lines_of, texts)
         if lines := list(difflib.unified_diff(archive, mine, of_archive, of_mine, lineterm="")):
             return lines
     return []
+
+
+def _read_by_people(page: str) -> list[str]:
+    written = "".join(piece for piece, ours in segments(page) if ours)
+    return [line for line in written.splitlines() if not _is_own(line)]
 
 
 def resolve(conflict: Conflict, keep: Side) -> Path | None:

@@ -60,6 +60,7 @@ def test_the_page_stays_and_the_new_state_goes_beside_it_with_a_line_in_the_log(
     shown = lines_between(conflict)
     assert "+how? I wonder" in shown
     assert "-thanks" in shown
+    assert not any(line[1:].strip() in ("- mine", "My notes.", "tags: []") for line in shown if line[0] in "+-")
     assert not any(line[1:].startswith(("<!-- palace:", "palace:", "status:")) for line in shown)
 
 
