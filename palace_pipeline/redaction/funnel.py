@@ -96,8 +96,6 @@ class Funnel:
         self._pseudonyms = settings.pseudonyms
         self._remember = settings.remember
         self._forgotten = forgotten
-        self._answered: tuple[list[str], list[list[Span] | str]] = ([], [])
-        """The texts that were looked at last, and what was found: the same texts have the same answer."""
         kinds = "|".join(sorted(map(re.escape, self._engine.kinds | {PURGED}), key=len, reverse=True))
         own = rf"REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}}|(?:PERSON|PROJECT)_\d{{1,9}}"
         self._mask = re.compile(rf"\[(?:{own})\]")
@@ -213,8 +211,6 @@ class Funnel:
     def _scan(self, texts: list[str]) -> list[list[Span] | str]:
         """Spans of each text, or the reason why it has none. One bad text never takes the others along."""
         texts = [self._mask.sub(_blank, text) if any(mark in text for mark in _MARKS) else text for text in texts]
-        if texts == self._answered[0]:
-            return self._answered[1]  # the second look at a conversation in which nothing was masked
         too_long = [len(text) > MAX_FIELD for text in texts]
         good = [text for text, bad in zip(texts, too_long, strict=True) if not bad]
         try:
@@ -231,13 +227,9 @@ class Funnel:
                     found[i] = _reason(error)
         rest = iter(found)
         every = ["too-long" if bad else next(rest) for bad in too_long]
-        judged = not any(isinstance(one, str) for one in every)
-        if not judged:
+        if any(isinstance(one, str) for one in every):
             every = _beside_unjudged(texts, every)
-        every = self._with_forgotten(texts, every) if self._forgotten else every
-        if judged:
-            self._answered = (texts, every)
-        return every
+        return self._with_forgotten(texts, every) if self._forgotten else every
 
     def _with_forgotten(self, texts: list[str], found: list[list[Span] | str]) -> list[list[Span] | str]:
         """What was found, and the values that the user purged: in the texts and in their views."""
