@@ -28,7 +28,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 from redaction_corpus import Row, Source, caught, lookalikes, rows
 
 from palace_pipeline.redaction import names, pii, telling, views
-from palace_pipeline.redaction.engine import RuleEngine
+from palace_pipeline.redaction.engine import RUN, RuleEngine
 from palace_pipeline.redaction.foreign import foreign_names
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.redaction.work import Work, WorkLimit
@@ -236,7 +236,7 @@ def layers(mix: Sequence[str]) -> Iterator[tuple[str, float]]:
         "names": lambda: [list(names.assigned(d, s.stems)) + list(foreign_names(t, d)) for t, d, s in every],
         "telling words": lambda: [list(telling.told(t, d, s.words, [])) for t, d, s in every],
         "personal data": lambda: [list(pii.personal(t, d, s.personal)) for t, d, s in every],
-        "unknown tokens": lambda: [list(engine._runs(t, d, work, [], s)) for t, d, s in every],  # pyright: ignore[reportPrivateUsage]
+        "unknown tokens": lambda: [list(engine._runs(t, d, work, [], s, RUN.spans(d))) for t, d, s in every],  # pyright: ignore[reportPrivateUsage]
         "making views": lambda: [list(views.views_of(t, d, s.views)) for t, d, s in every],
     }
     for name, run in parts.items():

@@ -61,7 +61,7 @@ _BACKSLASH = 92
 _GOING_ON = (b".", b":", b"|", b"~", b"=")
 """Behind these another part of a token may stand."""
 _TOKEN_RUN = re.compile(rb"[A-Za-z0-9_\-]{0,4096}")
-_RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
+RUN = Runs(bytes(ALNUM) + b"+/_-", 20)
 _BASE64_TEXT = re.compile(
     rb"(?:[C-DI-Za-f3-7][A-Za-z0-9+/_\-]{3}){5}|(?:[4-7][A-Za-z0-9+/]{3}){2}|0[JKLY][A-Za-z0-9+/]{2}[QR]|(?:0[xX])?(?:[2-7][0-9a-fA-F]){16}|[A-Z2-7]{32}|[A-Za-z0-9+/]{3,4}A[A-Z][A-Za-z0-9+/]{0,2}A"
 )
@@ -151,7 +151,7 @@ class RuleEngine:
         work.spend(8 * len(text))
         plain = text.isascii() and not (seen.anchors or seen.stems or seen.words or seen.personal or self._asked)
         own = [] if plain else list(self._plain(text, data, work, reading.joints, seen))
-        runs = _RUN.spans(data) if depth < MAX_DEPTH else []
+        runs = RUN.spans(data) if depth < MAX_DEPTH else []
         blobs = list(self._runs(text, data, work, own, seen, runs)) if runs else []
         for hit in own:
             placed = reading.place(hit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from palace_pipeline.redaction import names, pii, telling, views
@@ -36,6 +37,15 @@ _MARKS, _STEMS, _ANCHORS = len(telling.TELLING), len(telling.TELLING) + len(SAID
 """Where marks, stems and anchors begin among what is looked for."""
 
 
+_NEVER = b"\xff\xff"
+"""In no flat text."""
+
+
+def _folded(anchor: bytes) -> bytes:
+    """How an anchor is looked for in a text in small letters."""
+    return _NEVER if len(set(anchor)) == 1 and anchor.isalpha() else anchor.lower()
+
+
 class Looking:
     """A few passes that tell what there may be in a text: for most messages they end the work."""
 
@@ -50,11 +60,20 @@ class Looking:
         ]
         """Of each anchor its text, its rules, and whether nothing but the left edge of a token may stand before it."""
         self._anchors = list(by_text)
-        self._find = Literals([*_WORDS, *map(bytes.lower, by_text)])
+        self._find = Literals([*_WORDS, *map(_folded, by_text)])
+        # One letter again and again, in small letters, would be an anchor at every place: it is looked for as it stands.
+        self._same = [(index, text) for index, text in enumerate(by_text) if _folded(text) == _NEVER]
+        self._find_same = Literals([text for _, text in self._same])
 
     def seen(self, texts: Sequence[bytes]) -> list[Seen]:
         """What stands in each text. Pass by pass over all of them: the tables of a pass stay in the processor's cache."""
         places = [self._find.places(data.lower()) for data in texts]
+        for data, found in zip(texts, places, strict=True):
+            if any(text in data for _, text in self._same):
+                found += (
+                    (_ANCHORS + self._same[index][0], start, end) for index, start, end in self._find_same.places(data)
+                )
+                found.sort(key=itemgetter(2))
         signs = [_SIGNS.seen(data) for data in texts]
         return [
             self._seen(*found) if found[1] or found[2] else _NOTHING for found in zip(texts, places, signs, strict=True)
