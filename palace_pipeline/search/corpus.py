@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -30,6 +31,8 @@ _MESSAGE = [
 ]
 
 _NO_VECTORS = np.zeros((0, VECTORS["vector"].size), np.float32)
+_AT_ONCE = 2
+"""Months that are read at the same time; each may take some ten MB beside what is kept of it."""
 Signature = tuple[tuple[tuple[str, int, int], ...], ...]
 
 
@@ -140,21 +143,31 @@ class CorpusReader:
         unread: list[str] = []
         found: dict[str, _Month] = {}
         now = [_files_now(self.lake, table) for table in _TABLES]
-        for month in sorted(now[0]):
-            signature = tuple(files.get(month, ()) for files in now)
-            known = self._months.get(month)
-            if known is not None and known.signature == signature:
-                found[month] = known
-                continue
-            try:
-                found[month] = self._month(month, signature)
-            except LakeDamaged as error:
-                unread.append(str(error))
+        signatures = {month: tuple(files.get(month, ()) for files in now) for month in sorted(now[0])}
+        known = {month: self._months.get(month) for month in signatures}
+        changed = [month for month, had in known.items() if had is None or had.signature != signatures[month]]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # a file's vectors are decoded by one thread each
+            read = dict(
+                zip(changed, pool.map(lambda month: self._month_or_why(month, signatures[month]), changed), strict=True)
+            )
+        for month, had in known.items():
+            part = read.get(month, had)
+            if isinstance(part, str):
+                unread.append(part)
+            elif part is not None:
+                found[month] = part
         if self._corpus is None or unread or found != self._months:
             self._months, self._corpus = {}, None  # nobody needs them any more, and they are large
             self._corpus = _joined(found, tuple(unread))
             self._months = found
         return self._corpus
+
+    def _month_or_why(self, month: str, signature: Signature) -> _Month | str:
+        """A month, or why it cannot be read."""
+        try:
+            return self._month(month, signature)
+        except LakeDamaged as error:
+            return str(error)
 
     def _month(self, month: str, signature: Signature) -> _Month:
         chunks = self.lake.read("clean/chunks", [month], columns=_PLACE)

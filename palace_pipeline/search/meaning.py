@@ -105,10 +105,11 @@ class MeaningReader:
         kept = self._prepared
         if kept is not None and kept[0] is corpus:
             return kept[1], kept[2]
-        keys: set[str] = set(np.unique(corpus.vector_model.astype(str)))
+        keys: set[str] = set(corpus.vector_model.tolist())
         models = [model] if model.key in keys else []
         models += self._others(sorted(keys - {model.key}))
-        left = int((~np.isin(corpus.vector_model.astype(str), [one.key for one in models])).sum())
+        missing = keys - {one.key for one in models}
+        left = sum(int((corpus.vector_model == key).sum()) for key in missing)
         sides = [_Side.of(corpus, one) for one in models]
         self._prepared = (corpus, sides, left)
         return sides, left
