@@ -25,8 +25,8 @@ workspace_app = typer.Typer()
 workspace_app.add_typer(session_app, name="session", rich_help_panel="Workspace")
 workspace_app.add_typer(memory_app, name="memory", rich_help_panel="Workspace")
 
-DASHES = {"ignore_unknown_options": True}
-"""A text may begin with a dash, as every to-do does."""
+DASHES = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+"""A text may begin with a dash, as every to-do does. Such a word is taken apart letter by letter, so there is no `-h` here."""
 
 Id = Annotated[str, typer.Argument(help="Id of the session, as `new` printed it.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; again for more, at most five.")]

@@ -30,9 +30,10 @@ def test_a_session_in_a_shell(palace: Run, monkeypatch: pytest.MonkeyPatch) -> N
     _says(monkeypatch, "温控器坏了\n")
     assert palace("session", "append", session, "我的判断", "--tokens-out", "7").out == f"{session}\t{path}\n"
     assert palace("session", "append", session, "todo", "- [ ] 买温控器").code == 0
+    assert palace("session", "append", session, "todo", "- [ ] buy a thermostat").out == f"{session}\t{path}\n"
     assert palace("session", "close", session, "换掉。").code == 0
     shown = palace("session", "show", session, "--json").json
-    assert (shown["status"], shown["summary"], shown["tokens_out"], shown["todos"]) == ("closed", "换掉。", 7, 1)
+    assert (shown["status"], shown["summary"], shown["tokens_out"], shown["todos"]) == ("closed", "换掉。", 7, 2)
     assert [entry["text"] for entry in shown["sections"]["judgement"]] == ["温控器坏了"]
     assert palace("session", "show", session).out == path.read_text(encoding="utf-8")
     (listed,) = palace("session", "show", "--json").json
