@@ -18,7 +18,7 @@ from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS
 from palace_pipeline.workspace.memory import MEMORY
 from palace_pipeline.workspace.reading import parse
-from palace_pipeline.workspace.session import render
+from palace_pipeline.workspace.session import PART, render
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
@@ -26,11 +26,31 @@ if TYPE_CHECKING:
 _LOGS = (ERRORS, TOOL_CALLS)
 
 
+def parts_of(home: Path, session: str) -> list[str]:
+    """Ids of the pages to which earlier topics of a long session were moved."""
+    found: list[str] = []
+    for path in sorted(home.glob(f"{names.SESSIONS}/*/*.md")):
+        part = names.id_of(path)
+        if part is None or part == session or session.encode() not in (data := path.read_bytes()):
+            continue
+        page = parse(data.decode("utf-8", "replace"), path)
+        if page.role == PART and page.parent == session:
+            found.append(part)
+    return found
+
+
 def forget_conversations(home: Path, keys: Iterable[tuple[str, str]]) -> int:
     """Delete the live pages of sessions, with copies of conflicts, and all rows and lines about these conversations;
     returns how many pages went."""
     gone, marks, pages = set[str](), list[str](), 0
-    for provider, conversation_id in keys:
+    named = list(keys)
+    named += [
+        ("session", part)
+        for provider, conversation_id in named
+        if provider == "session" and names.is_id(conversation_id)
+        for part in parts_of(home, conversation_id)
+    ]
+    for provider, conversation_id in dict.fromkeys(named):
         gone.add(index.page_key(provider, conversation_id))
         marks.append(f"-{page_hash(provider, conversation_id)}.")
         if provider == "session" and names.is_id(conversation_id):

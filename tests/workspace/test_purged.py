@@ -57,6 +57,21 @@ def test_a_purged_session_leaves_nothing(home: Home, live: Workspace) -> None:
     assert live.load(other.id).session.title == "other"
 
 
+def test_a_purged_session_that_was_split_leaves_none_of_its_parts(home: Home, live: Workspace) -> None:
+    word = f"zebra{secrets.token_hex(4)}"
+    root = live.new("long", input=f"about the {word}").id
+    for number in range(40):
+        topic = f"{word} stripes and {number // 20} herds " * 60
+        live.append(root, "input", topic)
+    assert len(list(home.path.glob("sessions/*/*.md"))) > 1
+    take(home, home.path / "sessions")
+    with home.writing():
+        target = find_conversation(home, root, vault=True)
+        purged = purge_conversation(home, target.keys, vault=True, batch="p")
+    assert purged.clean
+    assert _holding(home, word) == []
+
+
 def test_a_purged_chat_has_no_row_any_more(home: Home, tmp_path: Path) -> None:
     source = export(tmp_path / "in" / "conversations.json", chat("Oven", "one", "two"), chat("Pear", "three", "four"))
     take(home, source)
