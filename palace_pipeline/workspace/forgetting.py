@@ -16,6 +16,7 @@ from palace_pipeline.store.files import write_bytes
 from palace_pipeline.workspace import index, names
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS
+from palace_pipeline.workspace.masking import texts_of, with_texts
 from palace_pipeline.workspace.memory import MEMORY
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import PART, render
@@ -108,19 +109,17 @@ def _session_again(home: Path, path: Path, funnel: Funnel) -> bool:
         return False
     with locked(path.parent, names.prefix_of(session_id)):
         session = parse(path.read_bytes().decode("utf-8", "replace"), path)
-        said = {"title": session.title, "summary": session.summary}
-        told = [entry for _, entry in session.entries() if entry.at is not None]
-        clean = funnel.redact_fields(said | {f"{n}": entry.text for n, entry in enumerate(told)}).texts
-        if all(clean[name] == text for name, text in said.items()) and all(
-            clean[f"{n}"] == entry.text for n, entry in enumerate(told)
-        ):
-            return False
-        texts = (clean[f"{n}"] for n in range(len(told)))
+        clean = funnel.redact_fields({f"{n}": text for n, text in enumerate(texts_of(session))}).texts
+        new = with_texts(session, (clean[f"{n}"] for n in range(len(clean))))
         sections = {
-            section: [replace(entry, text=next(texts)) if entry.at is not None else entry for entry in entries]
+            section: [
+                old if old.at is None else entry for old, entry in zip(entries, new.sections[section], strict=True)
+            ]
             for section, entries in session.sections.items()
         }
-        new = replace(session, title=clean["title"], summary=clean["summary"], sections=sections)
+        new = replace(new, intro=session.intro, sections=sections)  # by hand
+        if new == session:
+            return False
         write_bytes(path, render(new).encode("utf-8", "replace"))
         if new.title == session.title:
             return True

@@ -45,7 +45,7 @@ def masked(
     """
     known = _read(claims)
     texts = {name: _without_known(text, known, key) for name, text in new.items() if text}
-    before = {f"old {number}": text for number, text in enumerate(_texts(old))}
+    before = {f"old {number}": text for number, text in enumerate(texts_of(old))}
     clean = funnel.redact_fields({**texts, **before})
     secrets = dict(_secrets(texts, clean.findings))
     fresh = {Claim(kind, forget(value, key)) for value, kind in secrets.items() if len(value) >= SHORTEST}
@@ -71,8 +71,31 @@ def _without_known(text: str, known: Iterable[Claim], key: bytes) -> str:
     return text
 
 
-def _texts(session: Session) -> list[str]:
-    return [session.title, session.summary, session.intro, *(entry.text for _, entry in session.entries())]
+def texts_of(session: Session) -> list[str]:
+    """All that a session says, names and tags included; `with_texts` puts as many others in their places."""
+    said = (text for _, entry in session.entries() for text in (entry.text, entry.who or ""))
+    return [session.title, session.summary, session.intro, session.role, session.model or "", *session.tags, *said]
+
+
+def with_texts(session: Session, texts: Iterable[str]) -> Session:
+    """The session that says other texts, in the order of `texts_of`."""
+    rest = iter(texts)
+    title, summary, intro, role, model = (next(rest) for _ in range(5))
+    tags = tuple(next(rest) for _ in session.tags)
+    sections = {
+        section: [replace(entry, text=next(rest), who=next(rest) or None) for entry in entries]
+        for section, entries in session.sections.items()
+    }
+    return replace(
+        session,
+        title=title,
+        summary=summary,
+        intro=intro,
+        role=role,
+        model=model or None,
+        tags=tags,
+        sections=sections,
+    )
 
 
 def _with_claims(session: Session, before: Mapping[str, str], clean: Clean, secrets: Mapping[str, str]) -> Session:
@@ -80,14 +103,7 @@ def _with_claims(session: Session, before: Mapping[str, str], clean: Clean, secr
     shown = {
         name: clean.texts[name] if any(secret in text for secret in secrets) else text for name, text in before.items()
     }
-    if shown == before:
-        return session
-    rest = iter(shown.values())
-    title, summary, intro = next(rest), next(rest), next(rest)
-    sections = {
-        section: [replace(entry, text=next(rest)) for entry in entries] for section, entries in session.sections.items()
-    }
-    return replace(session, title=title, summary=summary, intro=intro, sections=sections)
+    return session if shown == before else with_texts(session, shown.values())
 
 
 def _read(claims: Path) -> list[Claim]:

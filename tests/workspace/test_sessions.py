@@ -299,8 +299,9 @@ def test_a_secret_is_known_in_the_whole_session(workspace: Workspace, funnel: Fu
 
 def test_a_secret_that_shows_itself_later_goes_from_the_entries_before(workspace: Workspace) -> None:
     value = f"hunter{secrets.randbelow(10)}xQ{secrets.randbelow(10)}kk"
-    page = workspace.new("x", input=f"say {value} to enter")
-    assert value in page.path.read_text(encoding="utf-8")
+    page = workspace.new("x", input=f"say {value} to enter", tags=[value], role=f"keeper of {value}", model=value)
+    workspace.append(page.id, "tools", "look", who=f"sh {value}")
+    assert page.path.read_text(encoding="utf-8").count(value) == 5
     workspace.append(page.id, "judgement", f"my password is {value}")
     text = page.path.read_text(encoding="utf-8")
     assert value not in text
