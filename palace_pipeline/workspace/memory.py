@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palace_pipeline.exports.text import decode
+from palace_pipeline.model import short_hash
 from palace_pipeline.transcripts import front_matter
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace.locks import locked
@@ -55,9 +56,22 @@ def set_preference(workspace: Workspace, key: str, value: str) -> None:
 def set_entity(workspace: Workspace, name: str, key: str, value: str) -> Path:
     """Write what is known of a person, place or thing, or overwrite it; returns its file."""
     clean = one_line(workspace.funnel.redact_fields({"name": name}).texts["name"], _KEY_LENGTH)
-    path = ENTITIES / f"{slug(clean)}.md"
+    path = _file_of(workspace.home, clean)
     _set(workspace, path, key, value, head=f"---\naliases: []\n---\n\n# {clean}\n\n")
     return workspace.home / path
+
+
+def _file_of(home: Path, name: str) -> Path:
+    """The file (below the home) of an entity of a name: the one that is called so, be it by an alias, else a new one.
+
+    A name that loses something on its way into a file name (C++ and C#) gets a hash, or two would share a file.
+    """
+    for path, called, _ in entities(home):
+        if any(_same(one, name) for one in called):
+            return path.relative_to(home)
+    part = slug(name)
+    whole = part.replace("-", " ").split() == _plain(name).split()
+    return ENTITIES / (f"{part}.md" if whole else f"{part}-{short_hash(_plain(name), length=6)}.md")
 
 
 def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:

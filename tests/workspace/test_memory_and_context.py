@@ -62,6 +62,23 @@ def test_a_blank_key_is_refused(workspace: Workspace) -> None:
         set_fact(workspace, " : ", "x")
 
 
+def test_names_that_look_alike_in_a_file_name_have_files_of_their_own(workspace: Workspace) -> None:
+    names = ["C++", "C#", "C", "🍋", "🍊", "甲公司", "x" * 60 + "a", "x" * 60 + "b", "Fennel & Daughters"]
+    paths = [set_entity(workspace, name, "what", name) for name in names]
+    assert len(set(paths)) == len(names)
+    assert paths[2].name == "c.md"
+    assert paths[5].name == "甲公司.md"
+    assert [set_entity(workspace, f" {name.lower()}", "why", "again") for name in names] == paths
+    found = {called[0]: text for _, called, text in memory.entities(workspace.home)}
+    assert all(f"- what: {name}" in found[name] for name in names)
+
+
+def test_an_entity_is_known_by_its_alias(workspace: Workspace) -> None:
+    path = set_entity(workspace, "Jane Doe", "role", "technician")
+    path.write_text(path.read_text(encoding="utf-8").replace("aliases: []", "aliases: [JD]"), encoding="utf-8")
+    assert set_entity(workspace, "JD", "city", "Lyon") == path
+
+
 def test_an_entity_has_a_page_that_its_names_and_aliases_find(workspace: Workspace) -> None:
     path = set_entity(workspace, "Jane Doe", "role", "technician")
     path.write_text(path.read_text(encoding="utf-8").replace("aliases: []", "aliases: [老王, JD]"), encoding="utf-8")
