@@ -43,6 +43,7 @@ from palace_pipeline.workspace.writing import (
     Fingerprint,
     PageChanged,
     fingerprint,
+    plain_file,
     put_page,
     read_page,
     remove_own_leftovers,
@@ -259,7 +260,7 @@ class Workspace:
         """Paths of all sessions, youngest first."""
         for folder in _entries(self.home / names.SESSIONS):
             for path in _entries(folder):
-                if names.id_of(path) is not None:
+                if names.id_of(path) is not None and plain_file(path):
                     yield path
 
     def artifacts(self) -> Path:

@@ -20,6 +20,7 @@ from palace_pipeline.workspace.masking import texts_of, with_texts
 from palace_pipeline.workspace.memory import MEMORY
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import PART, render
+from palace_pipeline.workspace.writing import plain_file
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
 _LOGS = (ERRORS, TOOL_CALLS)
 
 
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return [path for path in sorted(folder.glob(pattern)) if plain_file(path)]
+
+
 def parts_of(home: Path, session: str) -> list[str]:
     """Ids of the pages to which earlier topics of a long session were moved."""
     found: list[str] = []
-    for path in sorted(home.glob(f"{names.SESSIONS}/*/*.md")):
+    for path in _files(home / names.SESSIONS, "*/*.md"):
         part = names.id_of(path)
         if part is None or part == session or session.encode() not in (data := path.read_bytes()):
             continue
@@ -81,8 +86,8 @@ def mask_values(home: Path, values: Sequence[Forgotten], key: bytes) -> int:
     def clean(text: str) -> str:
         return without(text, values, key)
 
-    changed = sum(_mask_session(home, path, clean) for path in sorted(home.glob(f"{names.SESSIONS}/*/*.md")))
-    for path in sorted((home / MEMORY).rglob("*.md")):
+    changed = sum(_mask_session(home, path, clean) for path in _files(home / names.SESSIONS, "*/*.md"))
+    for path in _files(home / MEMORY, "**/*.md"):
         changed += _mask_file(path, clean)
     for name in (index.INDEX, *_LOGS):
         changed += change_lines(home / name, clean) > 0
@@ -92,12 +97,12 @@ def mask_values(home: Path, values: Sequence[Forgotten], key: bytes) -> int:
 def mask_again(home: Path, funnel: Funnel) -> int:
     """After a change of the rules: mask what they find now in what programs wrote (entries with a time, titles, summaries,
     facts, calls of tools, rows of the index); returns how many files changed. Words by hand stay as they are."""
-    changed = sum(_session_again(home, path, funnel) for path in sorted(home.glob(f"{names.SESSIONS}/*/*.md")))
+    changed = sum(_session_again(home, path, funnel) for path in _files(home / names.SESSIONS, "*/*.md"))
 
     def line(text: str) -> str:
         return funnel.redact_fields({"line": text}).texts["line"] if text.startswith("- ") else text
 
-    for path in sorted((home / MEMORY).rglob("*.md")):
+    for path in _files(home / MEMORY, "**/*.md"):
         changed += _mask_file(path, lambda text: "\n".join(map(line, text.split("\n"))))
     changed += change_lines(home / TOOL_CALLS, line) > 0
     return changed + (index.clean_rows(home, funnel) > 0)

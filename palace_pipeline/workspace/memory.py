@@ -18,7 +18,7 @@ from palace_pipeline.transcripts import front_matter
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.session import one_line
-from palace_pipeline.workspace.writing import PageChanged, put_page, read_page, remove_own_leftovers
+from palace_pipeline.workspace.writing import PageChanged, plain_file, put_page, read_page, remove_own_leftovers
 
 if TYPE_CHECKING:
     from palace_pipeline.workspace.api import Workspace
@@ -77,7 +77,7 @@ def _file_of(home: Path, name: str) -> Path:
 def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:
     """(file, names and aliases, text) of each entity, in order of name."""
     folder = home / ENTITIES
-    for path in sorted(folder.glob("*.md")) if folder.is_dir() else ():
+    for path in filter(plain_file, sorted(folder.glob("*.md")) if folder.is_dir() else ()):
         text = _text(path)
         block, start = front_matter.split(text)
         body = text[start:].strip()

@@ -34,6 +34,11 @@ class Fingerprint:
     sha256: str
 
 
+def plain_file(path: Path) -> bool:
+    """Whether a path is a file of its own: no folder, no pipe, and no link, be it dangling or to a file of another place."""
+    return not path.is_symlink() and path.is_file()
+
+
 def fingerprint(path: Path) -> Fingerprint | None:
     """The fingerprint of a page, None if it is not there."""
     try:

@@ -14,8 +14,9 @@ import pytest
 
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.settings import RedactionSettings, Settings
-from palace_pipeline.workspace import index, names
+from palace_pipeline.workspace import index, memory, names
 from palace_pipeline.workspace.api import NoSession, NotSaid, Workspace
+from palace_pipeline.workspace.forgetting import mask_again
 from palace_pipeline.workspace.session import Entry
 from tests.workspace.pages_for_tests import TS
 
@@ -295,6 +296,20 @@ def test_a_secret_is_known_in_the_whole_session(workspace: Workspace, funnel: Fu
     assert secret not in text
     assert "so [REDACTED:password] it is" in text
     assert all(secret.encode() not in path.read_bytes() for path in workspace.home.rglob("*") if path.is_file())
+
+
+def test_what_is_no_page_of_its_own_stops_nothing(workspace: Workspace, funnel: Funnel) -> None:
+    page = workspace.new("x", input="hello", ts=TS)
+    folder = page.path.parent
+    (folder / "0900-aaaaaaa-folder.md").mkdir()
+    (folder / "0901-aaaaaaa-gone.md").symlink_to(folder / "nowhere.md")
+    os.mkfifo(folder / "0902-aaaaaaa-pipe.md")
+    entities = workspace.home / "memory/entities"
+    (entities / "folder.md").mkdir(parents=True)
+    (entities / "gone.md").symlink_to("nowhere")
+    assert list(workspace.sessions()) == [page.path]
+    assert list(memory.entities(workspace.home)) == []
+    assert mask_again(workspace.home, funnel) == 0
 
 
 def test_a_secret_that_shows_itself_later_goes_from_the_entries_before(workspace: Workspace) -> None:
