@@ -77,6 +77,7 @@ def test_a_service_imports_from_where_its_parent_does_and_ends_with_it(tmp_path:
         pass_fds=(reading,),
         env={**environment(), "PYTHONPATH": str(tmp_path)},
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),  # as of a parent that ignores it
     )
     os.close(reading)
     assert child.stdout is not None
