@@ -21,6 +21,7 @@ from palace_pipeline.purge.targets import (
     resolve,
     said_by,
     with_continued,
+    with_parts,
 )
 from palace_pipeline.purge.values import Search, apply, called_so, keyed, masked_records, search
 from palace_pipeline.redaction.forgetting import tombstone
@@ -40,7 +41,6 @@ __all__ = [
     "purge_value",
     "shown_paths",
 ]
-from palace_pipeline.workspace.forgetting import parts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,7 @@ def find_conversation(home: Home, named: str, *, vault: bool) -> Target:
             if (key := buried(ledger, secret, named)) is None:
                 raise
             return Target([key], 0, files_with(ledger, [mark_of(tombstone(*key, secret))]), [], before=True)
-        # A long session lies on several pages, each a conversation of its own in the archive.
-        parts = [
-            ("session", part) for provider, name in keys if provider == "session" for part in parts_of(home.path, name)
-        ]
-        keys += [part for part in parts if ledger.conversation(part) is not None]
+        keys = with_parts(ledger, kept, keys)
         messages = sum(row["messages"] for key in keys if (row := ledger.conversation(key)) is not None)
         shared = raw_of(ledger, kept, keys, Probes([]), Probes([])).shared if vault else []
         theirs = [path for path in _there(files_of(ledger, elements_of(ledger, keys))) if not _of_workspace(home, path)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ahocorasick_rs import BytesAhoCorasick
@@ -50,6 +50,29 @@ def with_continued(ledger: Ledger, key: Key) -> list[Key]:
         "SELECT conversation_id FROM conversations WHERE provider = ? AND superseded_by = ? ORDER BY 1", key
     )
     return [key, *((key[0], row["conversation_id"]) for row in rows if row["conversation_id"] != key[1])]
+
+
+def with_parts(ledger: Ledger, vault: Vault, keys: Sequence[Key]) -> list[Key]:
+    """The conversations, and the parts of those that are long sessions: pages of their own, each a conversation too. By the
+    archive, not by the pages, which somebody may have deleted."""
+    roots = {name for provider, name in keys if provider == "session"}
+    if not roots:
+        return list(keys)
+    rows = ledger.rows("SELECT conversation_id FROM conversations WHERE provider = 'session' ORDER BY 1")
+    others = [("session", row["conversation_id"]) for row in rows if ("session", row["conversation_id"]) not in keys]
+    return [
+        *keys,
+        *(
+            key
+            for key in others
+            if any(is_part(one, roots) for one in conversations_of(vault, records_of(ledger, [key])))
+        ),
+    ]
+
+
+def is_part(conversation: Conversation, roots: Collection[str]) -> bool:
+    """Whether a session is a part of one of some sessions (one that a session began is told by its origin)."""
+    return conversation.parent_conversation_id in roots and conversation.origin == "person"
 
 
 def buried(ledger: Ledger, secret: bytes, named: str) -> Key | None:

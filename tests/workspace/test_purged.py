@@ -57,16 +57,23 @@ def test_a_purged_session_leaves_nothing(home: Home, live: Workspace) -> None:
     assert live.load(other.id).session.title == "other"
 
 
-def test_a_purged_session_that_was_split_leaves_none_of_its_parts(home: Home, live: Workspace) -> None:
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_purged_session_that_was_split_leaves_none_of_its_parts(home: Home, live: Workspace, by_hand: bool) -> None:
+    """Also where somebody has deleted the pages of the parts before."""
     word = f"zebra{secrets.token_hex(4)}"
     root = live.new("long", input=f"about the {word}").id
     for number in range(40):
         topic = f"{word} stripes and {number // 20} herds " * 60
         live.append(root, "input", topic)
-    assert len(list(home.path.glob("sessions/*/*.md"))) > 1
+    other = live.new("other", input="apples", parent=root).id  # begun by it, but no part of it
+    pages = [path for path in live.sessions() if path not in (live.load(root).path, live.load(other).path)]
+    assert pages
     take(home, home.path / "sessions")
+    for page in pages if by_hand else ():
+        page.unlink()
     with home.writing():
         target = find_conversation(home, root, vault=True)
+        assert ("session", other) not in target.keys
         purged = purge_conversation(home, target.keys, vault=True, batch="p")
     assert purged.clean
     assert _holding(home, word) == []
