@@ -6,7 +6,10 @@ Imported only when there is work: Dagster costs a second to load.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,17 +58,33 @@ def refresh_stats(home: Home, batch: str) -> None:
     )
 
 
+@contextmanager
+def sigterm_kept() -> Generator[None]:
+    """What SIGTERM does is the same afterwards.
+
+    Dagster leaves it doing what SIGINT does: where a script started this by `&`, that is nothing, and nobody could end it
+    between two runs.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():  # Dagster changes it there only
+            signal.signal(signal.SIGTERM, before)
+
+
 def _execute(
     home: Home, job: str, config: dict[str, Any], tags: dict[str, str], selection: list[dg.AssetKey] | None = None
 ) -> None:
     os.environ.update(environment(home.settings))
-    run = defs.resolve_job_def(job).execute_in_process(
-        run_config={**config, **_QUIET},
-        instance=_instance(str(home.dagster)),
-        tags={**tags, STARTED_BY: COMMAND_LINE},
-        asset_selection=selection,
-        raise_on_error=False,
-    )
+    with sigterm_kept():
+        run = defs.resolve_job_def(job).execute_in_process(
+            run_config={**config, **_QUIET},
+            instance=_instance(str(home.dagster)),
+            tags={**tags, STARTED_BY: COMMAND_LINE},
+            asset_selection=selection,
+            raise_on_error=False,
+        )
     if not run.success:
         raise RunFailed(_reason(run))
 

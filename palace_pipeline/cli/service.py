@@ -28,8 +28,10 @@ def end_with_parent(descriptor: int) -> None:
 
 def main() -> None:
     """Start the watch and become the module."""
-    # Whoever ignores it hands that down, and nothing here could be asked to end politely.
+    # A parent that ignores them (what a script starts by `&` ignores SIGINT) hands that down, and Dagster takes for SIGTERM
+    # whatever SIGINT has: nothing here could be asked to end politely.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     descriptor, module, *arguments = sys.argv[1:]
     threading.Thread(target=end_with_parent, args=(int(descriptor),), daemon=True).start()
     sys.argv = [module, *arguments]

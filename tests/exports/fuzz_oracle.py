@@ -285,12 +285,13 @@ def _parts_without_directory(data: bytes) -> Iterator[str]:
 def _as_far_as_it_goes(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     """What can be unpacked of an entry; runs of blanks (a bomb is full of them) are one blank."""
     pieces: list[bytes] = []
-    try:
-        with archive.open(entry) as stream:
-            while piece := stream.read(1024):
-                pieces.append(piece if piece.strip() else b" ")
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, OSError, EOFError):
-        pass
+    # What ends it is the damage of the mutant; the oracle asks only for the words before it.
+    with (
+        suppress(zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, OSError, EOFError),
+        archive.open(entry) as stream,
+    ):
+        while piece := stream.read(1024):
+            pieces.append(piece if piece.strip() else b" ")
     return re.sub(rb" {100,}", b" ", b"".join(pieces))
 
 

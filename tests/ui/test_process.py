@@ -14,10 +14,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from dagster._utils.interrupts import setup_interrupt_handlers
 
 from palace_pipeline.cli import service
 from palace_pipeline.cli.talk import UsageError
 from palace_pipeline.cli.ui import check_port, serve
+from palace_pipeline.runner import sigterm_kept
 from palace_pipeline.store.lock import writer
 from tests.ingest.exports_for_tests import chat, export
 from tests.ui.served import environment, free_port, palace, processes_of, served, until, waiting_run
@@ -65,6 +67,51 @@ def test_a_taken_port_is_told_before_anything_is_started() -> None:
     check_port(free_port())
 
 
+def _deaf() -> None:
+    """What a script starts by `&` inherits, and what a parent may ignore beside that."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def test_a_service_of_dagster_ends_politely_though_its_parent_ignores_signals(tmp_path: Path) -> None:
+    (tmp_path / "shown.py").write_text(
+        "import time; from dagster._utils.interrupts import setup_interrupt_handlers as take_over\n"
+        "try:\n    take_over(); print('ready', flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    raise SystemExit(7)\n",
+        encoding="utf-8",
+    )
+    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, service.__file__, str(reading), "shown"],
+        stdout=subprocess.PIPE,
+        text=True,
+        pass_fds=(reading,),
+        env={**environment(), "PYTHONPATH": str(tmp_path)},
+        start_new_session=True,
+        preexec_fn=_deaf,
+    )
+    os.close(reading)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    os.close(writing)
+    assert child.wait(30) == 7
+    child.stdout.close()
+
+
+def test_a_run_leaves_sigterm_as_it_was() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with sigterm_kept():
+            setup_interrupt_handlers()
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN  # as Dagster does it
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+
+
 def test_a_service_imports_from_where_its_parent_does_and_ends_with_it(tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text(
         "import sys, time; print(sys.path, flush=True); time.sleep(60)", encoding="utf-8"
@@ -77,7 +124,7 @@ def test_a_service_imports_from_where_its_parent_does_and_ends_with_it(tmp_path:
         pass_fds=(reading,),
         env={**environment(), "PYTHONPATH": str(tmp_path)},
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),  # as of a parent that ignores it
+        preexec_fn=_deaf,
     )
     os.close(reading)
     assert child.stdout is not None
