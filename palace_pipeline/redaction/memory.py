@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ahocorasick_rs import AhoCorasick, BytesAhoCorasick, MatchKind
+from ahocorasick_rs import AhoCorasick, BytesAhoCorasick, Implementation, MatchKind
 
 from palace_pipeline.redaction.verdicts import EXAMPLES, WEAK_PASSWORDS, entropy, is_placeholder, word_share
 from palace_pipeline.redaction.views import flat
@@ -113,7 +113,12 @@ class Memory:
         grams = _telling(grams)
         self._keys = list(grams)
         self._places = [grams[key] for key in self._keys]
-        self._automaton = BytesAhoCorasick(self._keys, matchkind=MatchKind.Standard) if grams else None
+        # One automaton a conversation: a full table takes longer to build than the texts take to search.
+        self._automaton = (
+            BytesAhoCorasick(self._keys, matchkind=MatchKind.Standard, implementation=Implementation.ContiguousNFA)
+            if grams
+            else None
+        )
         # Flat data tells one letter beyond ASCII from none: what has some is looked for in the text itself.
         forms = [_searchable(form[:HEAD]) for form, _ in self._wide]
         self._wide_automaton = AhoCorasick(forms, matchkind=MatchKind.Standard) if forms else None
