@@ -195,9 +195,13 @@ def _unfinished(home: Home) -> Iterator[Finding]:
 
 
 def _conflicts(home: Home) -> Iterator[Finding]:
-    if count := len(conflicts.find(home.path)):
-        what = "page(s) that you changed, and of which the archive has something new"
-        yield Finding("note", f"{count:,} {what}", "palace conflicts")
+    found = Counter(one.of_session for one in conflicts.find(home.path))
+    for of_session, what in (
+        (False, "page(s) that you changed, and of which the archive has something new"),
+        (True, "session(s) that somebody has to look at: a second version or a copy, or front matter that was torn"),
+    ):
+        if found[of_session]:
+            yield Finding("note", f"{found[of_session]:,} {what}", "palace conflicts")
 
 
 def _kept(home: Home) -> Iterator[Finding]:

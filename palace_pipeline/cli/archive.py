@@ -47,6 +47,12 @@ def open_home(*, must_exist: bool = False) -> Home:
     return home
 
 
+def open_workspace() -> Home:
+    """The home, if it is an archive or holds sessions or memory. Raises UsageError."""
+    home = open_home()
+    return home if home.has_workspace else open_home(must_exist=True)
+
+
 def new_batch() -> str:
     """Name of a piece of work, for receipts: its time and a random end."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"

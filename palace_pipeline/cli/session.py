@@ -266,6 +266,8 @@ def _told(page: Page, as_json: bool) -> None:
         out(f"{page.id}\t{page.path}")
     if names.is_copy(page.path):
         raise typer.Exit(NOT_TAKEN)
+    if page.session.status == "conflict":
+        say(f"Its status stays conflict until somebody has looked at it: palace conflicts {page.id} --keep mine")
 
 
 def _listed(page: Page, home: Path) -> dict[str, Any]:

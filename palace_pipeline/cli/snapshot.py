@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palace_pipeline.cli.archive import open_home
+from palace_pipeline.cli.archive import open_home, open_workspace
 from palace_pipeline.cli.talk import counted, out, out_json, say
 from palace_pipeline.store.lock import HomeBusy, writer
 
@@ -30,7 +30,7 @@ def run_snapshot(*, as_json: bool) -> int:
     """Commit the workspace. While somebody writes to the home it is skipped: that is told, and no error."""
     from palace_pipeline.workspace import git as repository
 
-    home = open_home(must_exist=True)
+    home = open_workspace()
     try:
         with writer(home.path, wait_seconds=0):
             made = repository.snapshot(home.path)

@@ -28,6 +28,8 @@ _FILES = {
 
 def nothing_yet(home: Home) -> str:
     """For commands that need an archive where there is none."""
+    if home.has_workspace:
+        return f"what lies in {home.path} is not taken into the archive yet; that does: palace ingest"
     return (
         f"there is no archive at {home.path} yet; begin with: palace ingest EXPORT (palace discover finds agents' logs and "
         f"exports; what lies in {', '.join(map(str, home.settings.folders))} is taken by palace ingest without a path)"

@@ -16,9 +16,11 @@ from typing import Protocol
 
 from palace_pipeline.exports.names import companions, is_beside_database, is_litter
 from palace_pipeline.model import short_hash
+from palace_pipeline.workspace import names as sessions
 
 SETTLE_SECONDS = 10.0
 """A file that changed less than this ago may still be being written."""
+SESSION_COPY = "a copy of a session's page (palace conflicts shows both)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ def _below(folder: str, root: str, archive: str | None, done: str | None = None)
         folders: list[str] = []
         found: dict[str, os.stat_result] = {}
         present = {entry.name for entry in entries}
+        copies = sessions.copies(entry.path for entry in entries) if sessions.is_folder(current) else {}
         out: list[Seen] = []
         for entry in entries:
             if entry.path == archive:
@@ -197,6 +200,8 @@ def _below(folder: str, root: str, archive: str | None, done: str | None = None)
             found[entry.name] = info
             if stat.S_ISDIR(info.st_mode):
                 folders.append(entry.path)
+            elif entry.path in copies:
+                out.append(Seen(_readable(entry.path), _readable(root), 0, 0, 0, 0, SESSION_COPY, expected=True))
             elif not (is_beside_database(entry.name) and entry.name.rpartition("-")[0] in present):
                 # What lies beside a database is part of it and no file of its own.
                 out.append(_seen(entry.path, root, info))

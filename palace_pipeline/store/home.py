@@ -121,6 +121,11 @@ class Home:
         return self.version() is not None or self.ledger_path.exists()
 
     @property
+    def has_workspace(self) -> bool:
+        """True if agents or people write sessions or memory here, be there an archive or not."""
+        return any((self.path / name).is_dir() for name in ("sessions", "memory"))
+
+    @property
     def chroma(self) -> Path:
         """The folder of the Chroma collection that is being kept up: while one of a new model is made, its folder beside
         `chroma`, which stays as it is for others until the new one is whole."""

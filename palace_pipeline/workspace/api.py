@@ -24,7 +24,7 @@ from palace_pipeline.transcripts import front_matter
 from palace_pipeline.workspace import index, names
 from palace_pipeline.workspace.front import as_lines, as_tag
 from palace_pipeline.workspace.locks import Lock, locked
-from palace_pipeline.workspace.logs import log_tool_call, note_problems
+from palace_pipeline.workspace.logs import log_tool_call, note_copy, note_problems
 from palace_pipeline.workspace.reading import SessionError, parse
 from palace_pipeline.workspace.sections import SECTIONS, Section, named
 from palace_pipeline.workspace.session import (
@@ -235,8 +235,11 @@ class Workspace:
         return written
 
     def load(self, session: str) -> Page:
-        """A session as it stands in its file. What its reader had to guess is noted in `logs/errors.md`, once."""
-        path = self.path_of(session)
+        """A session as it stands in its file. What its reader had to guess is noted in `logs/errors.md`, once, and so are
+        copies of the file that a sync program made."""
+        path, *others = self._paths_of(session)
+        for copy in others:
+            note_copy(self.home, path, copy)
         data, seen = read_page(path)
         text = decode(data)
         if text is None:
@@ -247,6 +250,10 @@ class Workspace:
 
     def path_of(self, session: str) -> Path:
         """Where a session lies, by its id. Raises NoSession."""
+        return self._paths_of(session)[0]
+
+    def _paths_of(self, session: str) -> list[Path]:
+        """Its page, then copies of it that somebody else made."""
         try:
             folder, prefix = self.home / names.folder_of(session), names.prefix_of(session)
         except ValueError as error:
@@ -254,14 +261,14 @@ class Workspace:
         found = _with_prefix(folder, prefix, session)
         if not found:
             raise NoSession(f"there is no session {session} in {self.home / names.SESSIONS}")
-        return found[0]
+        return found
 
     def sessions(self) -> Iterable[Path]:
         """Paths of all sessions, youngest first."""
         for folder in _entries(self.home / names.SESSIONS):
-            for path in _entries(folder):
-                if names.id_of(path) is not None and plain_file(path):
-                    yield path
+            found = [path for path in _entries(folder) if names.id_of(path) is not None and plain_file(path)]
+            copies = names.copies(map(str, found))
+            yield from (path for path in found if str(path) not in copies)
 
     def artifacts(self) -> Path:
         """Today's folder for files that agents make, made if need be. Palace neither reads nor redacts what lies there."""
@@ -388,10 +395,14 @@ def _sum(known: int | None, more: int) -> int | None:
 def _with_prefix(folder: Path, prefix: str, session: str) -> list[Path]:
     try:
         with os.scandir(folder) as found:
-            listed = [entry.path for entry in found if entry.name.startswith(prefix)]
+            listed = [entry.path for entry in found if entry.name.startswith(prefix) and _is_plain(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [Path(path) for path in sorted(listed) if names.id_of(path) == session]
+    return [Path(path) for path in names.own_first(path for path in listed if names.id_of(path) == session)]
+
+
+def _is_plain(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -41,6 +41,12 @@ def note_problems(home: Path, page: Path, problems: Iterable[str]) -> None:
         append_error(home, "damaged", page, problem, once=True)
 
 
+def note_copy(home: Path, page: Path, copy: Path) -> None:
+    """Say that a session's page has a copy that somebody else made, once."""
+    what = f"a copy of {page.name}, which is the page; the copy is not read. Choose with: palace conflicts"
+    append_error(home, "conflict", copy, what, once=True)
+
+
 def log_tool_call(home: Path, session: str, tool: str, text: str, *, at: datetime) -> None:
     """Add a line to `logs/tool-calls.md`: when, in which session, which tool, how the call begins. The caller has
     redacted it. Durable when it returns; raises OSError."""

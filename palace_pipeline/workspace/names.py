@@ -6,6 +6,7 @@ Folder and beginning of the file name follow from the id alone; the title behind
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date, datetime
 from pathlib import PurePath, PurePosixPath
 
@@ -85,6 +86,39 @@ def title_in(path: PurePath | str) -> str:
 def is_copy(path: PurePath | str) -> bool:
     """Whether a file is one side of a conflict, put beside the page."""
     return _COPY.search(PurePosixPath(path).name) is not None
+
+
+def is_folder(path: PurePath | str) -> bool:
+    """Whether a folder has the name of one that holds sessions: a day."""
+    return _FOLDER.fullmatch(str(path).rpartition("/")[2]) is not None
+
+
+def own_first(paths: Iterable[str]) -> list[str]:
+    """Paths of pages of one id, the page first, then its copies.
+
+    Sync programs and file managers make a copy under a name to which something was added (`… copy.md`, `… (1).md`). So
+    the page is the one whose name has the form that Palace gives it, else the one with the shortest name.
+    """
+    return sorted(paths, key=lambda path: (not _is_own_form(title_in(path)), len(path), path))
+
+
+def copies(paths: Iterable[str]) -> dict[str, str]:
+    """Path of a copy -> path of its page, among the paths of files."""
+    by_id: dict[str, list[str]] = {}
+    for path in paths:
+        if (session := id_of(path)) is not None:
+            by_id.setdefault(session, []).append(path)
+    return {
+        copy: page
+        for found in by_id.values()
+        if len(found) > 1
+        for page, *others in [own_first(found)]
+        for copy in others
+    }
+
+
+def _is_own_form(title: str) -> bool:
+    return not title or title_part(title) == title
 
 
 def _day(session: str) -> date:

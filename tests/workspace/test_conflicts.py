@@ -15,7 +15,7 @@ from palace_pipeline.purge import purge_conversation
 from palace_pipeline.store.home import Home
 from palace_pipeline.transcripts.page import parse
 from palace_pipeline.transcripts.page_parts import segments
-from palace_pipeline.workspace.conflicts import NotResolved, Side, find, lines_between, resolve
+from palace_pipeline.workspace.conflicts import NotResolved, find, lines_between, resolve
 from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import START, chat, export
 from tests.rebuild.archives import home_at, take
@@ -53,6 +53,7 @@ def test_the_page_stays_and_the_new_state_goes_beside_it_with_a_line_in_the_log(
     assert "thanks" not in page.read_text(encoding="utf-8")
     (conflict,) = find(home.path)
     assert (conflict.page, conflict.mine, conflict.key) == (page, "page", ("chatgpt", "a"))
+    assert conflict.beside is not None
     assert "\nstatus: conflict\n" in conflict.beside.read_text(encoding="utf-8")
     (line,) = [line for line in (home.path / "logs/errors.md").read_text().splitlines() if " · conflict · " in line]
     assert f"`{page.relative_to(home.path)}`" in line
@@ -120,6 +121,7 @@ def test_a_page_that_cannot_be_read_is_not_kept_but_may_be_written_anew(home: Ho
     resolve(conflict, "archive")
     assert parse(page.read_text(encoding="utf-8")).user.notes == "\nMy notes.\n"
     (kept,) = find(home.path)
+    assert kept.beside is not None
     assert (kept.mine, "I wonder" in kept.beside.read_text(encoding="utf-8")) == ("beside", True)
     resolve(kept, "archive")
     assert find(home.path) == []
@@ -129,6 +131,7 @@ def test_a_version_of_mine_that_was_kept_beside_can_take_the_pages_place(home: H
     """Earlier versions of the program, and the removal of a page, keep the edited page beside the written one."""
     (conflict,) = find(home.path)
     page, mine = conflict.page, conflict.page.read_bytes()
+    assert conflict.beside is not None
     resolve(conflict, "archive")
     conflict.beside.write_bytes(mine)
     (kept,) = find(home.path)
@@ -178,18 +181,3 @@ def test_a_secret_that_stands_on_an_edited_page_is_masked_there_and_nothing_else
 def test_a_page_in_any_state_is_the_sum_of_its_pieces(start: int, end: int, text: str) -> None:
     damaged = OWN[:start] + text + OWN[end:]
     assert "".join(piece for piece, _ in segments(damaged)) == damaged
-
-
-@pytest.mark.parametrize(("keep", "text"), [("mine", "status: open\nmine\n"), ("archive", "status: open\nnew\n")])
-def test_sessions_that_two_wrote_at_once_are_resolved_the_same_way(tmp_path: Path, keep: Side, text: str) -> None:
-    page = tmp_path / "sessions/2026-11-30/1012-abcdef1-计划.md"
-    page.parent.mkdir(parents=True)
-    page.write_text("---\nid: 20261130-1012-abcdef1\nstatus: open\n---\nmine\n", encoding="utf-8")
-    beside = page.with_name("1012-abcdef1-计划.conflict.md")
-    beside.write_text("---\nid: 20261130-1012-abcdef1\nstatus: conflict\n---\nnew\n", encoding="utf-8")
-    (conflict,) = find(tmp_path)
-    assert (conflict.page, conflict.mine, conflict.key) == (page, "page", None)
-    assert {"+mine", "-new"} < set(lines_between(conflict))
-    resolve(conflict, keep)
-    assert page.read_text(encoding="utf-8").replace("---\n", "") == f"id: 20261130-1012-abcdef1\n{text}"
-    assert find(tmp_path) == []
