@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from palace_pipeline.cli.options import Json, Provider, Room, Since, Until, Wing
+from palace_pipeline.cli.options import Json, Provider, Room, Since, Until, Wing, a_day_as_said
 from palace_pipeline.cli.talk import NOT_BUILT_YET, NOT_TAKEN, UsageError, counted, out, out_json, progress, say
 
 if TYPE_CHECKING:
@@ -156,7 +156,6 @@ def _target(home: Home, folder: Path) -> Path:
 def _choose(home: Home, asked: Asked) -> tuple[Sequence[Chosen], str]:
     """The conversations that are meant, and what the list of them is called. Raises UsageError."""
     from palace_pipeline.cli.find import Filters, check_filters
-    from palace_pipeline.cli.trace import a_day_as_said
     from palace_pipeline.publish.chosen import Only, matching, named, searched
     from palace_pipeline.search.engine import Searcher
     from palace_pipeline.store.lake import LakeDamaged

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from palace_pipeline.cli.find import Filters, check_filters, marked, open_archive
+from palace_pipeline.cli.options import a_day_as_said
 from palace_pipeline.cli.talk import UsageError, console, counted, out, out_json, say, shown
 from palace_pipeline.model import VISIBLE_ROLES
 from palace_pipeline.plots import sparkline
@@ -185,20 +186,6 @@ def run_day(day: str, *, provider: str | None, as_json: bool) -> int:
         screen.print(marked(talk.opening, ()))
         screen.print(Text(f"    {talk.page or f'{talk.provider}:{talk.conversation_id}'}", "dim"))
     return 0
-
-
-def a_day_as_said(text: str, today: date) -> date:
-    """A day as people say it: 2024-05-31, today, yesterday. Raises UsageError."""
-    if (word := text.strip().lower()) in ("today", "今天"):
-        return today
-    if word in ("yesterday", "昨天"):
-        return today - timedelta(days=1)
-    try:
-        return date.fromisoformat("-".join(part.zfill(2) for part in word.split("-")))
-    except ValueError:
-        raise UsageError(
-            f"{text!r} is no day; write year-month-day, for example 2024-05-31, today or yesterday"
-        ) from None
 
 
 def run_thread(named: str, *, around: int | None, context: int, everything: bool, as_json: bool) -> int:

@@ -157,7 +157,7 @@ def test_a_filter_that_nothing_has_is_wrong_usage_and_shows_what_there_is(archiv
 @pytest.mark.parametrize(
     ("day", "said"),
     [
-        ("yesterday", "'yesterday' is no day; write year-month-day, for example 2024-05-31"),
+        ("lately", "'lately' is no day; write year-month-day, for example 2024-05-31"),
         ("31.05.2024", "'31.05.2024' is no day; write year-month-day"),
         ("2024-13-01", "there is no day '2024-13-01' in the calendar"),
         ("2023-02-29", "there is no day '2023-02-29' in the calendar"),
