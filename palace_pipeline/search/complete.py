@@ -23,6 +23,17 @@ _KNOWN = (
     "WHERE superseded_by IS NULL AND status != 'purged' AND coalesce(chunks_out, '') != 'none'"
 )
 """Conversations that chunks have been made of, or will be (`chunks_out` NULL)."""
+_WITHHELD = (
+    "SELECT provider, day FROM withheld JOIN conversations USING (provider, conversation_id) "
+    "WHERE superseded_by IS NULL AND status != 'purged'"
+)
+GONE = "gone from the lake (palace gaps --all --heal makes it again)"
+_LISTED = 6
+"""Months that are named."""
+NO_LEDGER = (
+    "the ledger, which knows what there should be, is not there (palace rebuild --from vault makes it again): "
+    "nobody can tell whether this is all"
+)
 
 
 def not_in_index(reader: LexicalReader | None, drawer_ids: Collection[str]) -> Iterator[str]:
@@ -55,29 +66,60 @@ def not_there(
     provider: str | None = None,
     until: date | None = None,
 ) -> Iterator[str]:
-    """Whether the ledger knows conversations (of one provider; that begin up to a day) which are not among these, in words.
-    Without a ledger nobody knows. `damaged`: months that could not be read, which is said elsewhere."""
+    """Whether the ledger knows conversations (of one provider; that begin up to a day) which are not among these, or of which
+    redaction withholds something, in words; without a ledger nobody knows, which is said too. `damaged`: months that could
+    not be read, which is said elsewhere."""
     ledger = Ledger.reading(home / "ledger.sqlite")
     if ledger is None:
+        if held:
+            yield NO_LEDGER
         return
     try:
-        known = ledger.rows(_KNOWN)
+        known, withheld = ledger.rows(_KNOWN), ledger.rows(_WITHHELD)
     finally:
         ledger.close()
+    last = "9999-12-31" if until is None else until.isoformat()
     lacking = [
         row["chunks_out"]
         for row in known
         if (row["provider"], row["conversation_id"]) not in held
         and row["day"][:7] not in damaged
         and provider in (None, row["provider"])
-        and (until is None or row["day"] <= until.isoformat())
+        and row["day"] <= last
     ]
+    hidden = sum(provider in (None, row["provider"]) and row["day"] <= last for row in withheld)
     for count, what in (
         (lacking.count(None), "not built yet (palace ingest goes on with it)"),
-        (len(lacking) - lacking.count(None), "gone from the lake (palace gaps --all --heal makes it again)"),
+        (len(lacking) - lacking.count(None), GONE),
+        (
+            hidden,
+            "withheld in whole or in part, since redaction could not judge it (palace ingest --json has the places)",
+        ),
     ):
         if count:
-            yield f"{count:,} conversation{' is' if count == 1 else 's are'} {what}"
+            yield f"{_are(count)} {what}"
+
+
+def months_gone(home: Path, lake: Lake) -> Iterator[str]:
+    """Whether whole months that the ledger knows are gone from the lake, in words: the quick look of a search, which does not
+    compare conversation by conversation."""
+    ledger = Ledger.reading(home / "ledger.sqlite")
+    if ledger is None:
+        return
+    try:
+        known = ledger.rows(f"SELECT substr(day, 1, 7) AS month, count(chunks_out) AS made FROM ({_KNOWN}) GROUP BY 1")
+    finally:
+        ledger.close()
+    there = set(lake.months("clean/chunks")) & set(lake.months("clean/messages"))
+    gone = {row["month"]: row["made"] for row in known if row["made"] and row["month"] not in there}
+    if gone:
+        listed = ", ".join(sorted(gone)[:_LISTED]) + (" …" if len(gone) > _LISTED else "")
+        count = sum(gone.values())
+        yield f"{_are(count)} {GONE}: {listed}"
+
+
+def _are(count: int) -> str:
+    return f"{count:,} conversation{' is' if count == 1 else 's are'}"
 
 
 def pieces_of(chunks: pl.DataFrame) -> pl.Series:

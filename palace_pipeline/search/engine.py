@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.search.answers import Answers, Hit
+from palace_pipeline.search.complete import months_gone
 from palace_pipeline.search.corpus import Corpus, CorpusReader, Days, moved
 from palace_pipeline.search.languages import Embedder
 from palace_pipeline.search.meaning import Load, MeaningReader
@@ -113,7 +114,7 @@ def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
 @dataclass(slots=True, frozen=True, eq=False)
 class Asked:
     """A question with all that it is asked of. `allowed` (which chunks the filters leave) and `meaning` are by place in
-    `corpus.chunks`; `troubles`: what could not be looked through, in words."""
+    `corpus.chunks`; `troubles`: what could not be looked through, in words; `gone`: what is not there at all."""
 
     query: str
     terms: QueryTerms
@@ -125,25 +126,29 @@ class Asked:
     meaning: Meaning
     reader: LexicalReader | None
     troubles: tuple[str, ...]
+    gone: tuple[str, ...]
     unread: Mapping[tuple[str, str], str]
     """What could not be read since the question was asked (`RowReader.unread`)."""
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What could not be looked through so far, in words."""
-        return tuple(dict.fromkeys([*self.troubles, *self.unread.values()]))
+        return self.lacking(self.gone)
 
-    @property
-    def tried(self) -> str:
+    def lacking(self, gone: Iterable[str]) -> tuple[str, ...]:
+        """`missing`, by somebody who has looked closer at what is not there."""
+        return tuple(dict.fromkeys([*self.troubles, *gone, *self.unread.values()]))
+
+    def tried(self, missing: Sequence[str]) -> str:
         """What was searched, in words."""
         chunks = self.corpus.chunks.height
-        if not chunks:
+        if not chunks and not self.gone:
             return "The archive holds nothing that could be searched yet."
         allowed = int(self.allowed.sum())
         left = f"{allowed:,} of {chunks:,} chunks" if allowed < chunks else f"{chunks:,} chunks"
         if allowed < chunks and self.filters.kinds == DEFAULT_KINDS:
             left += " (without tool output and thinking)"
-        return "; ".join([f"Searched {left}", *(trouble.removesuffix(".") for trouble in self.missing)]) + "."
+        return "; ".join([f"Searched {left}", *(trouble.removesuffix(".") for trouble in missing)]) + "."
 
 
 def load_default_model(settings: EmbeddingSettings) -> Embedder:
@@ -165,6 +170,7 @@ class Searcher:
         self._meaning = MeaningReader(home, settings.embedding, load)
         self._lexical: tuple[object, LexicalReader] | None = None
         self._allowed: tuple[Corpus, Filters, NDArray[np.bool_]] | None = None
+        self._gone: tuple[Corpus, tuple[str, ...]] | None = None
 
     def search(self, query: str, *, limit: int = 10, recent: date | None = None, **only: Unpack[Only]) -> SearchResult:
         """The messages nearest to a question, best first, at most `limit`; with `recent` (today, as a rule) those of the last
@@ -179,7 +185,7 @@ class Searcher:
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
         verdict = verdict_of(near.nearest, *answers.coverage(), wanted, across=near.across) if ranked else "none"
         hits = answers.hits(ranked[:limit])
-        return SearchResult(asked.query, verdict, hits, asked.tried, asked.missing)
+        return SearchResult(asked.query, verdict, hits, asked.tried(asked.missing), asked.missing)
 
     def corpus(self) -> Corpus:
         """The chunks as they are now."""
@@ -213,7 +219,10 @@ class Searcher:
             meaning, no_meaning = self._meaning.of(corpus, query, vector, as_passage=as_passage)
         troubles = tuple(trouble for trouble in (*unread, no_words, no_meaning) if trouble)
         unread_rows = self.rows.unread
-        return Asked(query, terms, weights, filters, days, corpus, allowed, meaning, reader, troubles, unread_rows)
+        gone = self._months_gone(corpus)
+        return Asked(
+            query, terms, weights, filters, days, corpus, allowed, meaning, reader, troubles, gone, unread_rows
+        )
 
     def _left_by(self, filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
         """`allowed_rows`; who asks twice mostly asks with the same filters."""
@@ -221,6 +230,12 @@ class Searcher:
         if kept is None or kept[0] is not corpus or kept[1] != filters:
             self._allowed = kept = (corpus, filters, allowed_rows(corpus, filters))
         return kept[2]
+
+    def _months_gone(self, corpus: Corpus) -> tuple[str, ...]:
+        """`months_gone`; a corpus is another when files have come or gone."""
+        if self._gone is None or self._gone[0] is not corpus:
+            self._gone = (corpus, tuple(months_gone(self.home, self.lake)))
+        return self._gone[1]
 
     def _reader(self) -> tuple[LexicalReader | None, str | None]:
         commit = commit_of(self.home / "lexical")

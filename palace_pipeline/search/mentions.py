@@ -113,7 +113,7 @@ class Mentions:
     @property
     def missing(self) -> tuple[str, ...]:
         """What could not be looked through so far, in words; what is not there at all as well."""
-        return tuple(dict.fromkeys([*self.asked.missing, *self._lacking]))
+        return self.asked.lacking(self._lacking)
 
     @property
     def tried(self) -> str:
@@ -123,8 +123,7 @@ class Mentions:
             f"in other forms of them: {len(self.related):,}",
             f"by meaning: {len(self.meaning):,}",
         )
-        said = [self.asked.tried[:-1], *(one for one in self._lacking if one not in self.asked.missing)]
-        return f"{'; '.join(said)}; chunks that may speak of it {', '.join(ways)}."
+        return f"{self.asked.tried(self.missing)[:-1]}; chunks that may speak of it {', '.join(ways)}."
 
     def day(self, place: int) -> date:
         """The day under which a chunk's conversation is filed: none of its messages is earlier, if it is dated."""

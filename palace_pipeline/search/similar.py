@@ -121,7 +121,7 @@ def duplicates_of(
     if asked is None:
         return Duplicates(False, bar, (), NO_WORD)
     if asked.meaning.alike is None:
-        return Duplicates(False, bar, (), asked.tried)
+        return Duplicates(False, bar, (), asked.tried(asked.missing))
     likeness = np.where(asked.allowed, np.nan_to_num(asked.meaning.likeness, nan=-1.0), -1.0)
     near = [int(place) for place in np.argsort(-likeness, kind="stable")[: max(limit, _FEWEST)] if asked.allowed[place]]
     chunks = asked.corpus.chunks[near].with_columns(likeness=pl.Series(likeness[near]))
@@ -159,4 +159,4 @@ def duplicates_of(
             )
         )
     found.sort(key=lambda one: (-one.similarity, one.drawer_id))
-    return Duplicates(bool(found), bar, tuple(found[:limit]), asked.tried)
+    return Duplicates(bool(found), bar, tuple(found[:limit]), asked.tried(asked.missing))

@@ -10,6 +10,7 @@ import pytest
 from palace_pipeline.model import (
     Conversation,
 )
+from palace_pipeline.store.ledger import Ledger
 from tests.search.small_archive import Archive, at, say
 
 
@@ -27,6 +28,7 @@ def archive(template: Path, tmp_path: Path) -> Archive:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = Archive(tmp_path_factory.mktemp("template"))
+    Ledger(made.home / "ledger.sqlite").close()
     made.add(
         Conversation(
             "chatgpt",

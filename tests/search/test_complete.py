@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date
 
 import pytest
 
 from palace_pipeline.model import CHUNKS, VECTORS, Conversation, frame
-from palace_pipeline.search.complete import pieces_of
+from palace_pipeline.search.complete import NO_LEDGER, pieces_of
 from palace_pipeline.search.first import first_mention
 from palace_pipeline.search.reading import day_view
 from palace_pipeline.search.timeline import timeline
@@ -48,6 +49,40 @@ def test_a_month_file_that_is_gone_is_told(archive: Archive, table: str) -> None
     assert gone in found.tried
     assert gone in line.tried
     assert first_mention(archive.searcher(), "lantern", provider="claude").searched.complete
+
+
+def test_a_search_tells_of_months_that_are_gone(archive: Archive) -> None:
+    note(archive, *KNOWN, ("chatgpt", "new", "2020-01-01", None), ("chatgpt", "empty", "2020-01-01", "none"))
+    searcher = archive.searcher()
+    assert searcher.search("lantern").missing == ()
+    for path in archive.lake.files("clean/messages", "2024-03"):
+        path.unlink()
+    for path in archive.lake.files("clean/chunks", "2023-05"):
+        path.unlink()
+    told = "2 conversations are gone from the lake (palace gaps --all --heal makes it again): 2023-05, 2024-03"
+    result = searcher.search("lantern")
+    assert result.missing == (told,)
+    assert told in result.tried
+
+
+def test_without_a_ledger_nothing_is_complete(archive: Archive) -> None:
+    note(archive, *KNOWN)
+    (archive.home / "ledger.sqlite").unlink()
+    found = first_mention(archive.searcher(), "lantern")
+    assert found.first is not None
+    assert found.searched.missing == (NO_LEDGER,)
+    assert day_view(archive.home, date(2024, 3, 1), UTC).unread == (NO_LEDGER,)
+
+
+def test_what_redaction_withholds_is_told(archive: Archive) -> None:
+    note(archive, *KNOWN, ("claude", "held", "2024-06-01", "none"))
+    with closing(Ledger(archive.home / "ledger.sqlite")) as ledger, ledger.transaction():
+        ledger.write_many("INSERT INTO withheld VALUES (?, ?, '', 1, '[]')", [("chatgpt", "lamps"), ("claude", "held")])
+    (told,) = first_mention(archive.searcher(), "lantern").searched.missing
+    assert told.startswith("2 conversations are withheld in whole or in part")
+    (told,) = first_mention(archive.searcher(), "lantern", provider="claude").searched.missing
+    assert told.startswith("1 conversation is withheld in whole or in part")
+    assert day_view(archive.home, date(2024, 1, 1), UTC).unread == ()
 
 
 def test_a_day_whose_month_file_is_gone_is_told(archive: Archive) -> None:

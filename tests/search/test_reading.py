@@ -154,6 +154,7 @@ def test_a_conversation_that_was_resumed_is_shown_in_the_one_that_holds_it(named
 
 
 def test_without_a_ledger_an_archive_is_not_called_empty(archive: Archive) -> None:
+    (archive.home / "ledger.sqlite").unlink()
     with pytest.raises(NotOneError, match="ledger"):
         thread(archive.home, "lamps", UTC)
     drawer = archive.searcher().search("kettle").hits[0].drawer_id
