@@ -24,6 +24,7 @@ from palace_pipeline.ingest.by_format import drifted
 from palace_pipeline.ingest.changed import done_again
 from palace_pipeline.model import LAKE
 from palace_pipeline.planner import Range, stale_days
+from palace_pipeline.stages.indexed import without_row
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.withheld import advice, in_words
 from palace_pipeline.store.files import TEMPORARY_PREFIX
@@ -56,7 +57,7 @@ def examine(home: Home, days: Range | None = None) -> list[Finding]:
     checks = (_lake, _tables, _unfinished, _conflicts, _kept)
     if not any(finding.level == "wrong" and finding.what.startswith(("the ledger", "the key")) for finding in findings):
         # Without the ledger nobody knows what should be there; without the key, by which recipe it was made.
-        checks += (_indexes, _waiting, _failing, _withheld, _quarantine, _drift)
+        checks += (_indexes, _rows, _waiting, _failing, _withheld, _quarantine, _drift)
         findings += (finding for check in checks for finding in check(home))
         findings += _contents(home, days)
     else:
@@ -185,6 +186,14 @@ def _indexes(home: Home) -> Iterator[Finding]:
         yield Finding("wrong", f"the lexical index holds {lexical:,} of {published:,} chunks", "palace rebuild")
     else:
         yield Finding("ok", f"the lexical index holds {lexical:,} chunks")
+
+
+def _rows(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        missing = without_row(home, ledger)
+    if missing:
+        what = f"{home.path / 'index.md'} says nothing of {len(missing):,} page(s) and sessions that are there"
+        yield Finding("note", what, "the next palace ingest adds their rows")
 
 
 def _unfinished(home: Home) -> Iterator[Finding]:

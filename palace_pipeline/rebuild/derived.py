@@ -12,6 +12,7 @@ from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers
 from palace_pipeline.stages.embed import make_indexes_anew
+from palace_pipeline.stages.indexed import complete_index
 from palace_pipeline.stages.normalize import normalize
 from palace_pipeline.stages.notes import make_notes
 from palace_pipeline.stages.pages import write_pages
@@ -58,6 +59,7 @@ def derive(home: Home, batch: str) -> dict[str, int]:
     build(home, batch, (*TO_DRAWERS, write_pages))
     made["notes"] = make_notes(home)
     with home.ledger() as ledger:
+        complete_index(home, ledger)
         left: list[str] = orjson.loads(ledger.meta(UNFINISHED) or b"[]")
         if "indexes" in left:
             made |= make_indexes_anew(home, ledger, recipes)

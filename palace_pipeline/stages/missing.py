@@ -1,4 +1,5 @@
-"""What was taken away from the archive by hand is made again: deleted pages, a deleted index, deleted tables."""
+"""What was taken away from the archive by hand is made again: deleted pages, rows of `index.md`, a deleted search index,
+deleted tables."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import orjson
 
 from palace_pipeline.planner import EVER, due, watch
 from palace_pipeline.stages.embed import begin_anew
+from palace_pipeline.stages.indexed import complete_index
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Ledger
@@ -38,12 +40,13 @@ def mark_missing(home: Home, ledger: Ledger) -> int:
             ledger.write("UPDATE conversations SET tables_in = NULL")
     if gone:
         begin_anew(ledger)
+    rows = complete_index(home, ledger)
     recipes = recipes_of(home)
     if home.chroma_next.exists() and not due(ledger, "vectors", EVER, recipes):
         # It was killed before it took its place: the next run compares it with the lake, and puts it there.
         ledger.write("UPDATE conversations SET vectors_in = NULL")
     watch(ledger, recipes)
-    return len(lost) + len(gone) + tables
+    return len(lost) + len(gone) + tables + rows
 
 
 def _lost_pages(home: Home, ledger: Ledger) -> list[str]:

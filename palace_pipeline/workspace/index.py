@@ -32,6 +32,7 @@ _ROW = re.compile(r"\| (\d{4}-\d\d-\d\d) \| (.*) \| (.*) \| (.*) \| \[page\]\(([
 _CELL = re.compile(r"(?<!\\)((?:\\\\)*) \| ")
 _HASH = re.compile(r"-([0-9a-f]{8})\.md\Z")
 _HASHES = re.compile(rb"-([0-9a-f]{8})\.md\) \|")
+_PATHS = re.compile(rb"^\|.* \| \[page\]\(([^()\n]+)\) \|$", re.MULTILINE)
 _LINK, _END = "| [page](", ") |"
 _TITLE_LENGTH = 120
 _FEW = 16
@@ -162,6 +163,11 @@ def rows(home: Path) -> list[Row]:
     return [row for line in found.values() if (row := parse_row(line)) is not None]
 
 
+def keys(home: Path) -> set[str]:
+    """The ids that have a row."""
+    return {key_of(path.decode("utf-8", "replace")) for path in _PATHS.findall(_data(home))}
+
+
 def forget_rows(home: Path, keys: Collection[str]) -> int:
     """Take all rows of these ids out (purged, withheld or gone); returns how many there were."""
     if not keys or not (home / INDEX).exists() or not _last_lines(_data(home), keys):
@@ -235,9 +241,9 @@ def _key_of_line(line: str) -> str | None:
 
 
 def _cell(text: str, length: int) -> str:
-    """Text for a cell: nothing in it ends the cell, opens a tag or a link."""
-    return re.sub(r"([\\|<>\[\]])", r"\\\1", one_line(text, length))
+    """Text for a cell: nothing in it ends the cell, opens a tag of HTML or a link, or is a tag for Obsidian."""
+    return re.sub(r"([\\|<>\[\]]|(?<!\S)#(?=\S))", r"\\\1", one_line(text, length))
 
 
 def _plain(cell: str) -> str:
-    return re.sub(r"\\([\\|<>\[\]])", r"\1", cell)
+    return re.sub(r"\\([\\|<>\[\]#])", r"\1", cell)

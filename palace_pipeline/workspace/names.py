@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date, datetime
-from pathlib import PurePath, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from palace_pipeline.model import short_hash
 from palace_pipeline.transcripts.page_path import slug
@@ -91,6 +91,13 @@ def is_copy(path: PurePath | str) -> bool:
 def is_folder(path: PurePath | str) -> bool:
     """Whether a folder has the name of one that holds sessions: a day."""
     return _FOLDER.fullmatch(str(path).rpartition("/")[2]) is not None
+
+
+def pages_in(home: Path) -> list[str]:
+    """The pages of all sessions by their paths below a home, in order; no copies."""
+    found = [path.relative_to(home).as_posix() for path in (home / SESSIONS).glob("*/*.md")]
+    other = copies(found)
+    return sorted(path for path in found if path not in other and id_of(path) is not None)
 
 
 def own_first(paths: Iterable[str]) -> list[str]:

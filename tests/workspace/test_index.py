@@ -26,6 +26,12 @@ def test_a_row_is_one_line_of_a_table_and_can_be_read_back() -> None:
     assert parse_row(SESSION.line()) == SESSION
 
 
+def test_nothing_in_a_cell_is_a_tag_or_a_link_for_a_viewer() -> None:
+    row = replace(PAGE, title="#plan of [[C#]] # 1 ![[x]]", summary="see #3")
+    assert row.line().startswith(r"| 2024-05-03 | \#plan of \[\[C#\]\] # 1 !\[\[x\]\] |  | see \#3 |")
+    assert parse_row(row.line()) == row
+
+
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_stays_in_its_cell(title: str, summary: str) -> None:
     row = replace(PAGE, title=title, summary=summary)

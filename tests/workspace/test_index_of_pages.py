@@ -3,12 +3,15 @@ and live sessions are a source like any export."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 import orjson
 import pytest
 
+from palace_pipeline.doctor import examine
+from palace_pipeline.rebuild import from_lake, from_pages
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.settings import RedactionSettings
 from palace_pipeline.store.home import Home
@@ -183,3 +186,68 @@ def test_new_rules_mask_what_programs_wrote_before(home: Home, funnel: Funnel) -
         assert path == session.path or "zebrafish" not in path.read_text(encoding="utf-8"), path
     (row,) = index.rows(home.path)
     assert (home.path / row.path) == session.path
+
+
+def _an_archive_with_sessions(home: Home, tmp_path: Path, funnel: Funnel) -> list[index.Row]:
+    """Imported conversations, live sessions (one not taken in yet), and the rows that the index has of them."""
+    chats = (chat(f"c{number}", f"Question {number}? More.", "So.") for number in range(6))
+    source = export(tmp_path / "in" / "conversations.json", *chats)
+    workspace = _live(home, funnel)
+    workspace.new("taken", input="x", tags=["烤箱"])
+    take(home, source.parent, home.path / "sessions")
+    workspace.new("后来 | [x]", summary="not taken in yet")
+    return sorted(index.rows(home.path), key=lambda row: row.path)
+
+
+def _shortened(data: bytes) -> bytes:
+    return b"".join(data.splitlines(keepends=True)[:8])
+
+
+@pytest.mark.parametrize("cut", [lambda _: None, lambda _: b"", _shortened, lambda data: data[: len(data) // 2]])
+def test_rows_that_were_lost_are_noticed_and_come_back_from_the_pages(
+    home: Home, tmp_path: Path, funnel: Funnel, cut: Callable[[bytes], bytes | None]
+) -> None:
+    rows = _an_archive_with_sessions(home, tmp_path, funnel)
+    assert len(rows) == 8
+    assert not [one for one in examine(home) if "index.md" in one.what]
+    file = home.path / "index.md"
+    left = cut(file.read_bytes())
+    file.unlink()
+    if left is not None:
+        file.write_bytes(left)
+    (finding,) = [one for one in examine(home) if "index.md" in one.what]
+    assert finding.mend is not None
+    assert f"of {len(rows) - len(index.rows(home.path))} page(s)" in finding.what
+    assert "palace ingest" in finding.mend
+    take(home, tmp_path / "in")
+    assert sorted(index.rows(home.path), key=lambda row: row.path) == rows
+    before = file.read_bytes()
+    take(home, tmp_path / "in")
+    assert file.read_bytes() == before
+    assert not [one for one in examine(home) if "index.md" in one.what]
+
+
+@pytest.mark.parametrize("rebuilt", [from_lake, from_pages])
+def test_a_rebuild_writes_them_as_well(
+    home: Home, tmp_path: Path, funnel: Funnel, rebuilt: Callable[[Home, str], object]
+) -> None:
+    rows = _an_archive_with_sessions(home, tmp_path, funnel)
+    (home.path / "index.md").unlink()
+    with home.writing():
+        rebuilt(home, "test")
+    assert sorted(index.rows(home.path), key=lambda row: row.path) == rows
+
+
+def test_a_row_that_is_written_again_shows_no_secret_that_a_hand_has_written(
+    home: Home, tmp_path: Path, funnel: Funnel
+) -> None:
+    _an_archive_with_sessions(home, tmp_path, funnel)
+    mail = f"jane.roe@{'fastmail'}.net"
+    page = next(path for path in home.path.glob("conversations/*/*/*.md") if "session" not in str(path))
+    page.write_text(page.read_text(encoding="utf-8").replace("tags: []", f"tags: [{mail}]"), encoding="utf-8")
+    unreadable = next(path for path in home.path.glob("conversations/*/*/*.md") if path != page)
+    unreadable.write_text("no page at all", encoding="utf-8")
+    (home.path / "index.md").unlink()
+    take(home, tmp_path / "in")
+    assert len(index.rows(home.path)) == 8
+    assert mail not in (home.path / "index.md").read_text(encoding="utf-8")
