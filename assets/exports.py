@@ -14,6 +14,7 @@ from palace_pipeline.checks.exports import after_reading
 from palace_pipeline.exports.scan import Missing, Seen, has_settled, scan
 from palace_pipeline.ingest import ingest
 from palace_pipeline.ingest.chosen import these
+from palace_pipeline.ingest.session_names import ready_sessions
 from palace_pipeline.purge import finish
 from palace_pipeline.resources import PalaceResource
 from palace_pipeline.stages.names import write_receipt
@@ -63,6 +64,7 @@ def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace
     home = palace.open()
     with told(), home.writing():
         finish(home, batch_of(context))  # a purge that was killed comes before anything new
+        ready_sessions(home)
         since = datetime.now(UTC).isoformat(timespec="seconds")
         scanned = _files(home, config)
         found = ingest(home, batch=batch_of(context), limit=config.limit, found=scanned)

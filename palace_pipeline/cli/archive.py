@@ -18,6 +18,7 @@ from palace_pipeline.ingest.by_format import Drift
 from palace_pipeline.ingest.changed import Again
 from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import KnownFiles, Purged
+from palace_pipeline.ingest.session_names import ready_sessions
 from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.stages.missing import mark_missing
@@ -97,6 +98,7 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
     finish_purge(home, batch)
     finish_rebuild(home, batch)
     clear_killed(home)
+    ready_sessions(home)
     os.environ.update(environment(home.settings))  # before Dagster is loaded: the first partition is in it
     found = list(scan(paths or home.settings.folders, home.path))
     with home.ledger() as ledger:

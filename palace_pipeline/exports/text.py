@@ -34,6 +34,23 @@ def clean_text(text: str) -> str:
     return text
 
 
+_LINE_END = re.compile(r"[\v\f\x85]")
+_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])?|\x9b[0-?]*[ -/]*[@-~]"
+)
+"""Codes for a terminal (ECMA-48): colours, cursor, titles of windows, links."""
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+
+
+def without_controls(text: str) -> str:
+    """`clean_text` of a text that a program hands in to be kept: no control characters but line ends (all become LF) and
+    tabs. Codes for a terminal go whole, since their rest would stand there as `[31m`."""
+    text = clean_text(text)
+    if _CONTROL.search(text) is None and _LINE_END.search(text) is None:
+        return text  # nearly always
+    return _CONTROL.sub("", _TERMINAL.sub("", _LINE_END.sub("\n", text)))
+
+
 def decode(data: bytes) -> str | None:
     """Text of a file by its byte order mark, else as UTF-8, else (if it looks like text) as `decode_old` guesses.
 

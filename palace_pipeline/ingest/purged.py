@@ -11,7 +11,7 @@ from typing import BinaryIO
 from palace_pipeline.exports.base import Member
 from palace_pipeline.exports.scan import Missing, Seen
 from palace_pipeline.model import Conversation, Skip
-from palace_pipeline.redaction.forgotten import Forgotten, masked, masked_name
+from palace_pipeline.redaction.forgotten import Forgotten, masked_name, masked_path
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key, Ledger
 
@@ -71,7 +71,7 @@ class Purged:
 
     def clean_name(self, name: str) -> str:
         """A path without purged values."""
-        return masked(name, self.values, self.key) if self.values else name
+        return masked_path(name, self.values, self.key) if self.values else name
 
     def known_as(self, name: str) -> str:
         """The name by which the ledger knows a file or member: its own, but for purged values. Two stay two."""

@@ -30,6 +30,7 @@ from palace_pipeline.ingest.preview import Preview
 from palace_pipeline.ingest.purged import PURGED, REMOVED, KnownFiles, Purged
 from palace_pipeline.ingest.recipes import RECIPES, current_in
 from palace_pipeline.ingest.rest import ATTEMPTS, CHANGING, Disturbed, hash_and_size, is_as_it_was
+from palace_pipeline.ingest.session_names import ready_sessions
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire, settle_noted
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
@@ -62,6 +63,8 @@ def ingest(
     """
     started = time.perf_counter()
     if found is None:
+        if not dry_run:
+            ready_sessions(home)
         found = list(scan(paths if paths is not None else home.settings.folders, home.path))
     if dry_run:
         inbox = Missing(str((home.path / "inbox").absolute()))  # the run that follows will make it

@@ -17,6 +17,7 @@ from palace_pipeline.model import (
     record_parts,
     to_record,
 )
+from palace_pipeline.stages.words_gone import note_old_words
 from palace_pipeline.store.ledger import Key, Ledger, input_fingerprint, pack_index, unpack_index
 from palace_pipeline.store.vault import Vault
 from palace_pipeline.transcripts.day import DayHint, day_of
@@ -131,6 +132,8 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     ledger.note_messages(key, {name: index[name] for name in added | changed})
     if conversation.provider in CURRENT_PROVIDERS:
         # A document or session has no history of its own: what its file says now is what it says.
+        if conversation.provider == "session" and vault is not None and _masks_more(ledger, vault, conversation, record):
+            note_old_words(ledger)
         ledger.write(
             "UPDATE sightings SET superseded = max(superseded, 1) WHERE provider = ? AND conversation_id = ? "
             "AND record != ?",
@@ -146,6 +149,16 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             give_way(ledger, vault, key)
         settle(ledger, key)  # a new one at once: without its day it must not be seen by the planner
     return News(record, len(index), row is None, len(added), len(changed))
+
+
+def _masks_more(ledger: Ledger, vault: Vault, conversation: Conversation, record: str) -> bool:
+    """Whether a live session masks something that it showed when it was last read."""
+    before = ledger.rows(
+        "SELECT record FROM sightings WHERE provider = ? AND conversation_id = ? AND superseded = 0 AND record != ?",
+        (*conversation.key, record),
+    )
+    shown = [vault.record(row["record"]).count(b"REDACTED") for row in before]
+    return bool(shown) and to_record(conversation).count(b"REDACTED") > min(shown)
 
 
 def _day(conversation: Conversation, where: Where) -> DayHint:

@@ -25,9 +25,10 @@ from palace_pipeline.purge.targets import (
 )
 from palace_pipeline.purge.values import Search, apply, called_so, keyed, masked_records, search
 from palace_pipeline.redaction.forgetting import tombstone
-from palace_pipeline.redaction.forgotten import MASK
+from palace_pipeline.redaction.forgotten import KIND, MASK, places_in_name, with_mask
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key
+from palace_pipeline.workspace.sweeping import all_sessions, hide_secrets, sweep
 
 __all__ = [
     "PurgeError",
@@ -146,7 +147,9 @@ def find_value(home: Home, value: str) -> Value:
     """Where a value stands; changes nothing. Raises ValueError if it is too short."""
     with home.ledger() as ledger, home.vault() as kept:
         found = search(ledger, kept, value)
-        return Value(value, found, called_so(home, ledger, found.forms))
+        found.files[:] = [path for path in found.files if not _of_workspace(home, path)]
+        called = [path for path in called_so(home, ledger, found) if not _of_workspace(home, path)]
+        return Value(value, found, called)
 
 
 def purge_value(home: Home, value: Value, *, vault: bool, batch: str) -> Purged:
@@ -159,10 +162,12 @@ def purge_value(home: Home, value: Value, *, vault: bool, batch: str) -> Purged:
             apply(ledger, kept, home.settings, known, secret, rewritten, value.found.raw if vault else None)
             note_rest(ledger, Rest(vault, value=True))
             kept.commit()
+    # Here the value is known, so that its beginning goes as well where a name or a line was cut off in it.
+    sweep(home.path, hide_secrets({value.text: KIND}), all_sessions(home.path))
     removed = finish(home, batch)
     removed |= {"rewritten": len(rewritten)}
-    proof = prove(home, value.found.forms, (), pieces=vault)
-    probes = Probes(value.found.forms)
+    proof = prove(home, value.found.forms, (), pieces=vault, names=value.found.names)
+    probes = Probes(value.found.forms, value.found.names)
     folders = sorted({plain_parent(path, probes) for path in value.called})
     return Purged(removed, proof, shown_paths(value, _there(value.found.files)), [], folders)
 
@@ -173,7 +178,7 @@ def shown_paths(value: Value, paths: Sequence[str]) -> list[str]:
     for path in paths:
         for form in sorted(value.found.forms, key=len, reverse=True):
             path = path.replace(form, MASK)
-        out.append(path)
+        out.append(with_mask(path, sorted(places_in_name(path, value.found.names)), MASK))
     return out
 
 

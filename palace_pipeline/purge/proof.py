@@ -15,24 +15,29 @@ import zstandard
 from ahocorasick_rs import BytesAhoCorasick
 
 from palace_pipeline.model import LAKE
+from palace_pipeline.redaction.forgotten import WORD, is_path, places_in_name
 from palace_pipeline.store.duckfile import attached, quoted
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lexical import open_reader
 from palace_pipeline.store.quiet import open_quietly
 from palace_pipeline.store.vault import Vault
 from palace_pipeline.workspace.git import HOW_TO_CLEAN, GitFailed, is_repository, objects
+from palace_pipeline.workspace.index import parse_row
 
 LEAST_BYTES = 6
 """Shorter patterns come by chance in compressed data; they are looked for in texts only."""
 _BLOCK = 8 << 20
 _SQLITE = b"SQLite format 3\0"
+_PATHS = ("path", "source_file", "page", "place", "where")
+"""Columns of `palace.duckdb` that hold paths."""
 
 
 class Probes:
-    """Texts to look for, in every way in which files write them."""
+    """Texts to look for, in every way in which files write them. `names`: what is looked for in paths, in lower case."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], names: Sequence[str] = ()) -> None:
         self.texts = list(dict.fromkeys(texts))
+        self.names = names
         self._texts = BytesAhoCorasick([_bytes(text) for text in self.texts]) if self.texts else None
         patterns = {pattern for text in self.texts for pattern in written(text)}
         patterns = {pattern for pattern in patterns if len(pattern) >= LEAST_BYTES}
@@ -42,6 +47,19 @@ class Probes:
     def in_text(self, text: str) -> bool:
         """Does a text show one of them?"""
         return self._texts is not None and bool(self._texts.find_matches_as_indexes(_bytes(text)))
+
+    def in_path(self, path: str) -> bool:
+        """Does a path show one, also as names of files write them?"""
+        return self.in_text(path) or self._named(path)
+
+    def in_own(self, text: str) -> bool:
+        """Does a text that is no chat (a log, a row of the ledger) show one, in its paths also as names of files do?"""
+        if self.in_text(text):
+            return True
+        return bool(self.names) and any(map(self._named, filter(is_path, WORD.findall(text))))
+
+    def _named(self, path: str) -> bool:
+        return next(places_in_name(path, self.names), None) is not None
 
     def in_bytes(self, data: bytes) -> bool:
         """Do bytes show one of them, as UTF-8, UTF-16 or escaped for JSON?"""
@@ -58,8 +76,8 @@ class Probes:
         return False
 
     def in_value(self, value: object) -> bool:
-        """The same for a value of a database."""
-        return (isinstance(value, str) and self.in_text(value)) or (isinstance(value, bytes) and self.in_bytes(value))
+        """The same for a value of a database that holds no chats."""
+        return (isinstance(value, str) and self.in_own(value)) or (isinstance(value, bytes) and self.in_bytes(value))
 
 
 def _bytes(text: str) -> bytes:
@@ -102,10 +120,11 @@ def prove(
     *,
     pieces: bool,
     spared: Collection[str] = (),
+    names: Sequence[str] = (),
 ) -> Proof:
     """Look for texts and conversations everywhere in a home. `pieces`: also in the raw bytes of the vault, but for those
-    named in `spared`."""
-    probes = Probes(texts)
+    named in `spared`; `names`: in paths, in lower case."""
+    probes = Probes(texts, names)
     proof = Proof(len(probes.texts))
 
     def say(store: str, hits: Iterable[str]) -> None:
@@ -119,7 +138,7 @@ def prove(
     if pieces:
         say("vault pieces", _in_vault(home, probes, "pieces", spared))
     say("palace.duckdb", _in_tables(home, probes, keys))
-    say("chroma", _in_sqlite(home.path / "chroma/chroma.sqlite3", probes))
+    say("chroma", _in_sqlite(home.path / "chroma/chroma.sqlite3", Probes(texts)))
     say("lexical", _in_lexical(home))
     say("ledger", [*_in_sqlite(home.path / "ledger.sqlite", probes), *_keys_in_ledger(home, keys)])
     say("dagster", (f"{path.name} {hit}" for path in _sqlite_below(home.dagster) for hit in _in_sqlite(path, probes)))
@@ -143,7 +162,9 @@ def _in_lake(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) -> I
         for month in home.lake.months(table):
             # Also a part that does not count any more, or not yet.
             for path in sorted((home.lake.folder / table).glob(f"{month}.*")):
-                if any(probes.in_text(text) for text in _texts(pl.read_parquet(path))):
+                rows = pl.read_parquet(path)
+                sources = rows["source_file"].drop_nulls().unique() if "source_file" in rows.columns else ()
+                if any(probes.in_text(text) for text in _texts(rows)) or any(map(probes.in_path, sources)):
                     yield f"{table} {path.stem}"
             if keys and not home.lake.read(table, [month], keys=keys, columns=["provider"]).is_empty():
                 yield f"{table} {month} (rows)"
@@ -177,9 +198,9 @@ def _in_catalogue(home: Home, probes: Probes) -> Iterator[str]:
     with closing(Vault(home.path / "vault", reading=True)) as vault:
         for path, packed in vault.rows("SELECT path, entry FROM catalogue"):
             entry = zstandard.ZstdDecompressor().decompress(packed)
-            if probes.in_text(path) or probes.in_bytes(entry) or probes.in_text(entry.decode("utf-8", "replace")):
+            if probes.in_path(path) or probes.in_bytes(entry) or probes.in_own(entry.decode("utf-8", "replace")):
                 yield "an entry"
-        if any(probes.in_text(text) for row in vault.rows("SELECT path, member FROM places") for text in row):
+        if any(probes.in_path(text) for row in vault.rows("SELECT path, member FROM places") for text in row):
             yield "a place"
 
 
@@ -193,8 +214,9 @@ def _in_tables(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) ->
         ).fetchall()
         for table, column in columns:
             rows = connection.execute(f'SELECT DISTINCT "{column}" FROM {table}')
+            shows = probes.in_path if column in _PATHS else probes.in_text
             while part := rows.fetchmany(10_000):
-                if any(probes.in_text(value) for (value,) in part if value):
+                if any(shows(value) for (value,) in part if value):
                     yield f"{table}.{column}"
         for table in {table for table, column in columns if column == "conversation_id"}:
             for provider, conversation_id in keys:
@@ -206,7 +228,7 @@ def _in_tables(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) ->
 def plain_parent(path: str, probes: Probes) -> str:
     """The nearest folder of a path that can be named without naming what is looked for."""
     folder = Path(path).parent
-    while probes.in_text(str(folder)) and folder != folder.parent:
+    while probes.in_path(str(folder)) and folder != folder.parent:
         folder = folder.parent
     return str(folder)
 
@@ -273,15 +295,25 @@ def own_files(home: Home) -> Iterator[Path]:
 def _in_files(home: Home, probes: Probes, proof: Proof, *, pieces: bool) -> Iterator[str]:
     for path in own_files(home):
         inside = path.relative_to(home.path).as_posix()
-        if probes.in_text(inside):
+        if probes.in_path(inside):
             yield f"a name in {Path(inside).parent.as_posix()}"
         if inside.startswith("vault/") and not pieces:
             continue
         proof.files += 1
         proof.size += path.stat().st_size
         text = path.suffix in (".md", ".json", ".yaml", ".toml", ".log", ".txt")
-        if (text and probes.in_text(path.read_bytes().decode("utf-8", "replace"))) or _in_file(path, probes):
-            yield inside if not probes.in_text(inside) else Path(inside).parent.as_posix()
+        if (text and _in_text_file(inside, path, probes)) or _in_file(path, probes):
+            yield inside if not probes.in_path(inside) else Path(inside).parent.as_posix()
+
+
+def _in_text_file(inside: str, path: Path, probes: Probes) -> bool:
+    """In a file of text; of a page the words are a chat's, and only what stands above them is ours."""
+    said = path.read_bytes().decode("utf-8", "replace")
+    if path.suffix == ".md" and not inside.startswith("logs/"):
+        ours = said[: max(0, said.find("\n---", 4))] if said.startswith("---\n") else ""
+        rows = filter(None, map(parse_row, said.split("\n"))) if inside == "index.md" else ()
+        return probes.in_text(said) or probes.in_own(ours) or any(probes.in_path(row.path) for row in rows)
+    return probes.in_own(said)
 
 
 def _in_file(path: Path, probes: Probes) -> bool:

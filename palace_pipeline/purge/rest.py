@@ -16,10 +16,11 @@ from typing import Any
 import orjson
 
 from palace_pipeline.ingest.file_rows import quarantine_file
+from palace_pipeline.ingest.session_names import follow_names
 from palace_pipeline.planner import plan, ranges
 from palace_pipeline.purge.proof import is_sqlite
 from palace_pipeline.redaction.forgetting import KIND_IN_NAMES
-from palace_pipeline.redaction.forgotten import Forgotten, masked, masked_name
+from palace_pipeline.redaction.forgotten import Forgotten, masked, masked_name, masked_paths
 from palace_pipeline.stages.chunk import chunk
 from palace_pipeline.stages.common import Counts, Job
 from palace_pipeline.stages.drawers import file_drawers
@@ -90,6 +91,12 @@ def finish(home: Home, batch: str) -> dict[str, int]:
             # First of all: should the ledger be lost now, what was purged must not come back out of the raw bytes.
             catalogue.note_purged(ledger, vault)
     removed = {"conversations": len(gone), "pages": 0, "records": 0, "pieces": 0}
+    if rest.value:
+        mask_values(home.path, values, home.key())
+        with home.ledger() as ledger, home.vault() as vault:
+            follow_names(home, ledger, vault)  # before the stages say where rows come from
+            vault.commit()
+            spans = plan(ledger, recipes)
     for span in spans:
         for stage in BEFORE_INDEXES:
             removed["pages"] += stage(Job(home, span, recipes, batch)).get("removed", 0)
@@ -165,13 +172,11 @@ def _sweep_vault(home: Home, *, pieces: bool) -> dict[str, int]:
 
 
 def clean_files(home: Home, values: Sequence[Forgotten]) -> int:
-    """Mask purged values in what belongs to the user on pages, in the workspace, receipts, quarantine notes
-    and Dagster's storage."""
+    """Mask purged values in what belongs to the user on pages, in receipts, quarantine notes and Dagster's storage."""
     key = home.key()
     changed = 0
     for path in sorted([*home.conversations.rglob("*.md"), *(home.path / NOTES).rglob("*.md")]):
         changed += _clean_page(path, values, key)
-    changed += mask_values(home.path, values, key)
     for path in sorted(home.quarantine.glob("*.json")):
         changed += _clean_note(home, path, values, key)
     for folder in (home.receipts, home.dagster):
@@ -188,7 +193,7 @@ def clean_files(home: Home, values: Sequence[Forgotten]) -> int:
 def _clean_page(path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
     text = path.read_bytes().decode("utf-8", "replace")
     end = text.find("\n---", 4) if text.startswith("---\n") else 0
-    clean = masked(text[:end], values, key, KIND_IN_NAMES) + masked(text[end:], values, key)
+    clean = masked_paths(text[:end], values, key, KIND_IN_NAMES) + masked(text[end:], values, key)
     if clean == text:
         return False
     write_bytes(path, clean.encode())
@@ -207,7 +212,7 @@ def _clean_note(home: Home, path: Path, values: Sequence[Forgotten], key: bytes)
 
 def _clean_text(path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
     text = path.read_bytes().decode("utf-8", "replace")
-    if (clean := masked(text, values, key)) == text:
+    if (clean := masked_paths(text, values, key)) == text:
         return False
     write_bytes(path, clean.encode())
     return True
@@ -234,7 +239,7 @@ def _clean_table(connection: sqlite3.Connection, table: str, values: Sequence[Fo
     for name in (column[1] for column in columns if any(kind in column[2].lower() for kind in _KINDS_OF_TEXT)):
         sql = f'SELECT DISTINCT "{name}" FROM "{table}" WHERE typeof("{name}") = \'text\''
         for (text,) in connection.execute(sql).fetchall():
-            if (clean := masked(text, values, key)) != text:
+            if (clean := masked_paths(text, values, key)) != text:
                 update = f'UPDATE OR REPLACE "{table}" SET "{name}" = ? WHERE "{name}" = ?'
                 changed += connection.execute(update, (clean, text)).rowcount
     return changed

@@ -11,16 +11,28 @@ from sqlite3 import Row
 import orjson
 
 from palace_pipeline.exports.scan import Seen, scan
+from palace_pipeline.ingest.session_names import source_is_called_anew
 from palace_pipeline.ingest.sightings import Where, note, settle
 from palace_pipeline.model import Conversation, from_record, message_hash, to_record
 from palace_pipeline.purge.conversations import Raw, drop_raw, files_of, let_go
 from palace_pipeline.purge.proof import Probes
 from palace_pipeline.redaction.forgetting import without_forgotten
-from palace_pipeline.redaction.forgotten import Forgotten, forget, forms, masked, masked_name
+from palace_pipeline.redaction.forgotten import (
+    SHORTEST,
+    Forgotten,
+    find_in_name,
+    forget,
+    forget_name,
+    forms,
+    masked_name,
+    masked_path,
+    masked_paths,
+)
 from palace_pipeline.settings import Settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key, Ledger, pack_index, unpack_index
 from palace_pipeline.store.vault import Vault
+from palace_pipeline.transcripts.page_path import slug
 
 _NAMED_BY_PATH = ("files", "skips", "unknown_names", "members", "file_elements")
 
@@ -39,6 +51,8 @@ class Search:
     """Where a value stands; held in memory until it is gone."""
 
     forms: list[str]
+    names: list[str] = field(default_factory=list[str])
+    """The value as names of files write it."""
     shown: list[Shown] = field(default_factory=list[Shown])
     raw: Raw = field(default_factory=Raw)
     files: list[str] = field(default_factory=list[str])
@@ -52,7 +66,7 @@ class Search:
 def search(ledger: Ledger, vault: Vault, value: str) -> Search:
     """Every record, and every raw piece, that shows a value in any of its forms. Raises ValueError if it is too short."""
     forget(value, b"")  # refuses what is too short
-    found = Search(forms(value))
+    found = Search(forms(value), name_forms(value))
     probes = Probes(found.forms)
     for row in ledger.rows("SELECT * FROM sightings WHERE superseded != 2 ORDER BY provider, conversation_id, record"):
         if _shows(probes, vault.record(row["record"])):
@@ -67,6 +81,13 @@ def search(ledger: Ledger, vault: Vault, value: str) -> Search:
     paths = {one.sighting["path"] for one in found.shown} | {path for path, _ in found.raw.members}
     found.files.extend(sorted(paths | set(files_of(ledger, found.raw.elements))))
     return found
+
+
+def name_forms(value: str) -> list[str]:
+    """How a value stands in names of files (in lower case, and as names are made of titles), nothing if too little of it
+    does. Of a long one only the beginning may stand there."""
+    found = dict.fromkeys([value.lower(), slug(value)]) if any(map(str.isalnum, value)) else ()
+    return [form for form in found if len(form) >= SHORTEST]
 
 
 def _shows(probes: Probes, data: bytes) -> bool:
@@ -84,7 +105,10 @@ def _overlapping(vault: Vault, pieces: Sequence[str]) -> Iterator[bytes]:
 
 def keyed(found: Search, secret: bytes) -> list[Forgotten]:
     """What the archive keeps of a value."""
-    return [forget(form, secret) for form in found.forms]
+    return [
+        *(forget(form, secret) for form in found.forms),
+        *(forget_name(name, secret) for name in found.names),
+    ]
 
 
 def masked_records(
@@ -129,7 +153,7 @@ def apply(
         ledger.replace_messages(key, index)
         settle(ledger, key)
     for row in ledger.rows("SELECT page FROM conversations WHERE page != ''"):
-        if masked(row["page"], known, secret) != row["page"]:
+        if find_in_name(row["page"], known, secret):
             ledger.write("UPDATE conversations SET pages_in = NULL WHERE page = ?", (row["page"],))
     _mask_names(ledger, known, secret)
 
@@ -169,23 +193,24 @@ def _mask_names(ledger: Ledger, known: Sequence[Forgotten], secret: bytes) -> No
     on, as ingest will call it."""
 
     def clean(text: str) -> str:
-        return masked(text, known, secret)
+        return masked_paths(text, known, secret)
+
+    def inside(path: str) -> str:
+        return masked_path(path, known, secret)
 
     def named(text: str) -> str:
         return masked_name(text, known, secret)
 
     ledger.write("DELETE FROM shown_names")  # they are looked at again
     for row in ledger.rows("SELECT DISTINCT member FROM sightings"):
-        if clean(row["member"]) != row["member"]:  # rows of the lake say where they were read
-            ledger.write(
-                "UPDATE conversations SET normalized_in = NULL WHERE (provider, conversation_id) IN "
-                "(SELECT provider, conversation_id FROM sightings WHERE member = ?)",
-                (row["member"],),
-            )
+        if inside(row["member"]) != row["member"]:  # rows of the lake say where they were read
+            sql = "SELECT DISTINCT provider, conversation_id FROM sightings WHERE member = ?"
+            for key in ledger.rows(sql, (row["member"],)):
+                source_is_called_anew(ledger, (key["provider"], key["conversation_id"]))
     for table, column, new_for in (
         *((table, "path", named) for table in (*_NAMED_BY_PATH, "sightings")),
         *(("members", "member", named), ("file_elements", "member", named), ("files", "root", named)),
-        *(("skips", "place", named), ("sightings", "member", clean), ("elements", "skips", named)),
+        *(("skips", "place", named), ("sightings", "member", inside), ("elements", "skips", named)),
         *(("unknown_names", "name", clean), ("stage_log", "counts", clean), ("elements", "unknown", clean)),
     ):
         for row in ledger.rows(f"SELECT DISTINCT {column} AS text FROM {table}"):
@@ -195,9 +220,9 @@ def _mask_names(ledger: Ledger, known: Sequence[Forgotten], secret: bytes) -> No
                 ledger.write(f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {column} = ?", (value, row["text"]))
 
 
-def called_so(home: Home, ledger: Ledger, shown: Sequence[str]) -> list[str]:
+def called_so(home: Home, ledger: Ledger, found: Search) -> list[str]:
     """The user's own files that are there and whose path shows the value: they keep their names."""
-    probes = Probes(shown)
+    probes = Probes(found.forms, found.names)
     paths = {str(row["path"]) for row in ledger.rows("SELECT path FROM files")}
-    paths |= {found.path for found in scan(home.settings.folders, home.path) if isinstance(found, Seen)}
-    return sorted(path for path in paths if probes.in_text(path) and Path(path).exists())
+    paths |= {seen.path for seen in scan(home.settings.folders, home.path) if isinstance(seen, Seen)}
+    return sorted(path for path in paths if probes.in_path(path) and Path(path).exists())

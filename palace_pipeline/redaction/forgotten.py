@@ -12,7 +12,7 @@ import hmac
 import json
 import re
 import urllib.parse
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -23,6 +23,8 @@ SHORTEST = 4
 """Characters: a shorter value would tear holes into ordinary words."""
 SHORTEST_ENCODED = 8
 """Characters of base64: shorter ones come by chance in long runs of it."""
+LEAST_ANYWHERE = 12
+"""Characters of the form in names of a value of letters only, from which it counts inside a longer word as well."""
 BLOCK = 1 << 20
 """Characters looked at once: a place costs some 40 bytes while it is looked at."""
 KIND = "purged"
@@ -84,24 +86,87 @@ def _in_block(text: str, groups: dict[int, list[Forgotten]], key: bytes) -> Iter
 
 
 def masked(text: str, values: Iterable[Forgotten], key: bytes, mask: str = MASK) -> str:
-    """The text with `mask` in the place of every forgotten value; places that overlap get one."""
+    """The text with `mask` in the place of every forgotten value."""
+    return with_mask(text, sorted(find(text, values, key)), mask)
+
+
+def forget_name(name: str, key: bytes) -> Forgotten:
+    """What is kept of the form that a value has in names of files (in lower case, see `page_path.slug`): it is looked for
+    in names only. Raises ValueError if it is too short."""
+    return forget(name.lower(), _name_key(key))
+
+
+def find_in_name(text: str, values: Collection[Forgotten], key: bytes) -> list[tuple[int, int]]:
+    """Places of forgotten values in a path, or in a text that is nothing but one, in order: as they are, and in the form
+    that they have in names. A short one of letters only counts as a whole word: `anna` is not in `hannah`."""
+    lower = lower_in_place(text)
+    named = (place for place in find(lower, values, _name_key(key)) if _is_whole(lower, *place))
+    return sorted([*find(text, values, key), *named])
+
+
+def lower_in_place(text: str) -> str:
+    """A text in lower case in which every character stands where it stood."""
+    return "".join(low if len(low := character.lower()) == 1 else character for character in text)
+
+
+def places_in_name(text: str, names: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Places of a path in which one of these forms (in lower case) stands. By the same rule as `find_in_name`, for values
+    that are known."""
+    lower = lower_in_place(text)
+    for name in names:
+        at = lower.find(name)
+        while at >= 0:
+            if _is_whole(lower, at, at + len(name)):
+                yield at, at + len(name)
+            at = lower.find(name, at + 1)
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    if end - start >= LEAST_ANYWHERE or not text[start:end].isalpha() or not text[start:end].isascii():
+        return True
+    return not (text[:start][-1:].isalnum() or text[end : end + 1].isalnum())
+
+
+def masked_path(path: str, values: Collection[Forgotten], key: bytes, mask: str = MASK) -> str:
+    """A path with `mask` for every value that it shows, also as names of files write them."""
+    return with_mask(path, find_in_name(path, values, key), mask)
+
+
+def masked_paths(text: str, values: Collection[Forgotten], key: bytes, mask: str = MASK) -> str:
+    """A text of the program's own with `mask` for every value: anywhere as it is, in paths as in `masked_path`."""
+    text = masked(text, values, key, mask)
+    return WORD.sub(lambda word: masked_path(word[0], values, key, mask) if is_path(word[0]) else word[0], text)
+
+
+WORD = re.compile(r"[^\s\"'`<>()\[\]|]+")
+"""What could be a path in a text."""
+_FILE = re.compile(r"[^.]\.(?:md|json|jsonl|zip|html?|txt)\b")
+
+
+def is_path(word: str) -> bool:
+    """Whether a word of a text looks like a path, or the name of a file."""
+    return "/" in word or _FILE.search(word) is not None
+
+
+def with_mask(text: str, places: Iterable[tuple[int, int]], mask: str) -> str:
+    """A text with `mask` in these places, which come in order; places that overlap get one."""
     parts: list[str] = []
     at = 0
-    for start, end in sorted(find(text, values, key)):
+    for start, end in places:
         if start >= at:
             parts += (text[at:start], mask)
         at = max(at, end)
     return "".join([*parts, text[at:]]) if parts else text
 
 
-def masked_name(text: str, values: Iterable[Forgotten], key: bytes) -> str:
+def masked_name(text: str, values: Collection[Forgotten], key: bytes) -> str:
     """The same for the name of a file: `[REDACTED:purged:3fa9c1]`, with a keyed hash of what stood there.
 
     So two names stay two, and a name that shows two values becomes the same whichever was purged first.
     """
     parts: list[str] = []
     at = end = 0
-    for start, stop in [*sorted(find(text, values, key)), (len(text), len(text))]:
+    for start, stop in [*find_in_name(text, values, key), (len(text), len(text))]:
         if end > at and start >= end:
             said = text[at:end].encode("utf-8", "surrogatepass")
             parts.append(f"{MASK[:-1]}:{hmac.digest(key, b'name:' + said, hashlib.sha256).hex()[:6]}]")
@@ -151,6 +216,12 @@ def _all_powers(count: int, key: bytes) -> NDArray[np.uint64]:
     factors[:1] = 1
     with np.errstate(over="ignore"):
         return np.cumprod(factors, dtype=np.uint64)
+
+
+@lru_cache(4)
+def _name_key(key: bytes) -> bytes:
+    """Another key, so that what is looked for in names is found in no text."""
+    return hmac.digest(key, b"names", hashlib.sha256)
 
 
 def _proof(value: str, key: bytes) -> bytes:

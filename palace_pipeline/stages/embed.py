@@ -24,6 +24,7 @@ from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, gone, key_of, logged
 from palace_pipeline.stages.progress import report
 from palace_pipeline.stages.withheld import hits
+from palace_pipeline.stages.words_gone import OLD_WORDS
 from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import Lake
@@ -38,8 +39,8 @@ from palace_pipeline.store.vectors import (
     take_place,
 )
 
-_RULES, _OLD_WORDS = "indexes_redaction", "indexes_hold_old_words"
-"""In the ledger's `meta`: the rules that the indexes were last brought in line with; whether older words are in them."""
+_RULES = "indexes_redaction"
+"""In the ledger's `meta`: the rules that the indexes were last brought in line with."""
 SAMPLE = 200
 """Drawers looked up in Chroma after a run: it can lose vectors and still count right."""
 
@@ -91,17 +92,18 @@ def publish_vectors(job: Job) -> Counts:
 
 
 def _follow_rules(job: Job, ledger: Ledger, replaced: int) -> None:
-    """After a change of the rules of redaction, when the last day is done: leave no old words in the indexes.
+    """After a change of the rules of redaction, or when a source has masked its own words, as soon as the last day is done:
+    leave no old words in the indexes.
 
     What is deleted stays for long in Chroma's queue and in the segments of the lexical index.
     """
-    if ledger.meta(_RULES) == job.recipes.redaction:
+    if ledger.meta(_RULES) == job.recipes.redaction and not ledger.meta(OLD_WORDS):
         return
     if replaced:
-        ledger.set_meta(_OLD_WORDS, "yes")
+        ledger.set_meta(OLD_WORDS, "yes")
     if due(ledger, "redacted", EVER, job.recipes) or due(ledger, "vectors", EVER, job.recipes):
         return
-    if ledger.meta(_OLD_WORDS):
+    if ledger.meta(OLD_WORDS):
         rebuild_indexes(job.home, ledger, job.recipes)
     ledger.set_meta(_RULES, job.recipes.redaction)
 
@@ -129,7 +131,7 @@ def rebuild_indexes(home: Home, ledger: Ledger, recipes: Recipes) -> None:
     VectorStore.rebuild(home.path / "chroma", identity, (drawer for drawers, _ in rows() for drawer in drawers))
     _drop_next(home)
     LexicalIndex.rebuild(home.path / "lexical", (row for _, lexical in rows() for row in lexical))
-    ledger.write("DELETE FROM meta WHERE name = ?", (_OLD_WORDS,))
+    ledger.write("DELETE FROM meta WHERE name = ?", (OLD_WORDS,))
 
 
 def make_indexes_anew(home: Home, ledger: Ledger, recipes: Recipes) -> Counts:
@@ -164,7 +166,7 @@ def make_indexes_anew(home: Home, ledger: Ledger, recipes: Recipes) -> Counts:
         ledger.write("DELETE FROM published")
         ledger.write_many("INSERT OR REPLACE INTO published VALUES (?, ?, ?, ?)", published)
         ledger.mark_built("vectors", [(key_of(row), row["made_from"], None) for row in work])
-        ledger.write("DELETE FROM meta WHERE name = ?", (_OLD_WORDS,))
+        ledger.write("DELETE FROM meta WHERE name = ?", (OLD_WORDS,))
         ledger.set_meta(_RULES, recipes.redaction)
     return {"drawers": filed, "chunks": chunks}
 

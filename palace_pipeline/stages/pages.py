@@ -10,7 +10,7 @@ from pathlib import Path
 
 from palace_pipeline.model import Conversation
 from palace_pipeline.planner import due, split_by_month
-from palace_pipeline.redaction.forgotten import KIND, Forgotten, masked
+from palace_pipeline.redaction.forgotten import KIND, Forgotten, masked_path
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
 from palace_pipeline.stages.progress import report
@@ -24,7 +24,7 @@ from palace_pipeline.transcripts.page import PageHead, render
 from palace_pipeline.transcripts.page_parts import segments, written_by_program
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
-from palace_pipeline.workspace.forgetting import mask_again, name_anew
+from palace_pipeline.workspace.forgetting import mask_again
 from palace_pipeline.workspace.index import (
     Row,
     add_missing,
@@ -35,6 +35,7 @@ from palace_pipeline.workspace.index import (
     page_key,
 )
 from palace_pipeline.workspace.logs import append_error
+from palace_pipeline.workspace.sweeping import name_anew
 
 WITHHELD = ""
 """Path in the ledger of a page that must not be shown."""
@@ -185,7 +186,7 @@ def _name(title: str, funnel: Funnel, forgotten: Sequence[Forgotten], key: bytes
     """The title a page has to be named by, if a name made of the title as it was could show what is masked now; else
     None. A purged value may stand in a name (in lower case) and not in the title."""
     short = slug(title)
-    if (clean := masked(short, forgotten, key, KIND)) != short:
+    if (clean := masked_path(short, forgotten, key, KIND)) != short:
         return clean
     return title if funnel.has_mask(title) else None
 

@@ -39,6 +39,16 @@ def note_words_gone(ledger: Ledger, before: Masks, now: Masks, held: Collection[
         ledger.set_meta(_NOTED, "1")
 
 
+OLD_WORDS = "indexes_hold_old_words"
+"""Name in the ledger's `meta`: something in the indexes was masked since, and they have to be made anew."""
+
+
+def note_old_words(ledger: Ledger) -> None:
+    """Something that was published is not shown any more by its own source: tables and indexes are to be made anew."""
+    ledger.set_meta(_NOTED, "1")
+    ledger.set_meta(OLD_WORDS, "yes")
+
+
 def words_are_gone(ledger: Ledger) -> bool:
     """True if the tables have to be built anew."""
     return ledger.meta(_NOTED) is not None

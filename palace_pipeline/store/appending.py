@@ -41,12 +41,13 @@ def append_chosen(path: Path, choose: Callable[[bytes], Sequence[str]], *, head:
 
 def change_lines(path: Path, change: Callable[[str], str | None]) -> int:
     """Write lines anew, or take them out (None), in a file that otherwise only grows: what is purged or masked has to go.
-    Returns how many lines changed."""
+    Returns how many lines changed. `change` may take its time: others wait only for lines that were added meanwhile."""
     if not path.exists():
         return 0
+    known = {line: change(line) for line in path.read_bytes().decode("utf-8", "replace").split("\n")}
     with _own_turn(path) as descriptor:
         lines = _read(descriptor, 0).decode("utf-8", "replace").split("\n")
-        changed = [change(line) for line in lines]
+        changed = [known[line] if line in known else change(line) for line in lines]
         count = sum(new != line for new, line in zip(changed, lines, strict=True))
         if count:
             write_bytes(path, "\n".join(line for line in changed if line is not None).encode("utf-8", "replace"))

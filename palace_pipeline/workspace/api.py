@@ -51,6 +51,7 @@ from palace_pipeline.workspace.writing import (
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
+    from palace_pipeline.workspace.masking import Said
 
 _TRIES = 4
 
@@ -111,11 +112,12 @@ class Workspace:
             names.session_id(begin, secrets.token_hex(8)), begin, language=self.settings.workspace.language
         )
         with self._locked(session.id) as lock:
-            said = self._masked(
-                session,
+            looked_at, _ = self._masked(
+                replace(session, parent=parent),
                 {"title": title, "input": input, "role": role, "model": model or "", "summary": summary}
                 | {f"tag {number}": tag for number, tag in enumerate(_few(tags))},
-            )[0]
+            )
+            said = looked_at.texts
             session = replace(
                 session,
                 title=one_line(said["title"], 200),
@@ -132,7 +134,7 @@ class Workspace:
             page = self._put(Page(path, session, None), lock)
             # Under the lock: if a kill comes before it, the next writer finds the lock and looks whether the row is there.
             index.add_rows(self.home, [self._row(page)])
-        return page
+        return self._followed(page, looked_at)
 
     def append(
         self,
@@ -164,7 +166,8 @@ class Workspace:
                 old = self.load(session)
                 fields = {"text": text, "who": who or "", "model": model or "", "summary": summary or ""}
                 fields |= {f"tag {number}": tag for number, tag in enumerate(_few([*old.session.tags, *tags]))}
-                said, kept = self._masked(old.session, fields)
+                looked_at, kept = self._masked(old.session, fields)
+                said = looked_at.texts
                 grown = replace(
                     kept,
                     tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
@@ -191,7 +194,7 @@ class Workspace:
             before, now = self._row(old), self._row(page)
             if page.path == old.path and (before != now or lock.after_kill):
                 index.add_rows(self.home, [now])
-        return page
+        return self._followed(page, looked_at)
 
     def close(self, session: str, conclusion: str = "", *, summary: str | None = None) -> Page:
         """Close a session, with its conclusion if there is one to add."""
@@ -207,7 +210,8 @@ class Workspace:
         fields |= {f"who {number}": entry.who or "" for number, (_, entry) in enumerate(session.entries())}
         fields |= {f"extra {name}": str(value) for name, value in front_matter.load(session.extra).items()}
         with self._locked(session.id) as lock:
-            said = self._masked(Session(session.id, session.ts), fields)[0]
+            looked_at, _ = self._masked(Session(session.id, session.ts), fields)
+            said = looked_at.texts
             numbers = iter(range(len(fields)))
             hidden = {name: said[f"extra {name}"] for name in front_matter.load(session.extra)}
             clean = replace(
@@ -232,7 +236,7 @@ class Workspace:
             written = self._put(replace(page, session=clean), lock)
         if written.path == page.path:
             index.add_rows(self.home, [self._row(written)])
-        return written
+        return self._followed(written, looked_at)
 
     def load(self, session: str) -> Page:
         """A session as it stands in its file. What its reader had to guess is noted in `logs/errors.md`, once, and so are
@@ -281,7 +285,8 @@ class Workspace:
     # --- inside
 
     @cached_property
-    def _key(self) -> bytes:
+    def key(self) -> bytes:
+        """The home's key for keyed hashes."""
         from palace_pipeline.store.home import Home
 
         make_folder(self.home)
@@ -294,17 +299,30 @@ class Workspace:
         from palace_pipeline.store.home import Home
 
         home = Home(self.settings)
-        key = self._key
+        key = self.key
         if not home.exists:
             return Funnel(self.settings.redaction, key)
         with home.ledger() as ledger:
             return Funnel(self.settings.redaction, key, forgotten=ledger.forgotten())
 
-    def _masked(self, session: Session, texts: dict[str, str]) -> tuple[dict[str, str], Session]:
+    def _masked(self, session: Session, texts: dict[str, str]) -> tuple[Said, Session]:
         from palace_pipeline.workspace.masking import masked
+        from palace_pipeline.workspace.sweeping import claims_file, inherit_claims
 
-        folder = self.home / names.folder_of(session.id)
-        return masked(self.funnel, self._key, texts, session, folder / f".{names.prefix_of(session.id)}.claims")
+        own = claims_file(self.home, session.id)
+        if session.parent is not None and not own.exists():
+            inherit_claims(own, claims_file(self.home, session.parent))
+        return masked(self.funnel, self.key, texts, session, own)
+
+    def _followed(self, page: Page, said: Said) -> Page:
+        """What was shown now to be a secret goes from all that was said before; returns the page as it is then. Without
+        the lock of the page: others of its conversation are taken under theirs."""
+        if not said.secrets and not said.unfinished:
+            return page
+        from palace_pipeline.workspace.sweeping import follow_claims
+
+        follow_claims(self.home, page.id, self.key, said.secrets, unfinished=said.unfinished)
+        return page if names.is_copy(page.path) else self.load(page.id)
 
     def _locked(self, session: str) -> AbstractContextManager[Lock]:
         return locked(self.home / names.folder_of(session), names.prefix_of(session))

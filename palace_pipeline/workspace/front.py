@@ -56,6 +56,7 @@ _OF_YAML = ("---", "...", "%")
 """Beginnings of lines that end a block or are no property."""
 _SEPARATORS = re.compile(r"[,，、;；\s]+")
 _ID = re.compile(r"(?<!\d)\d{8}-\d{4}-[0-9a-f]{7}(?![0-9a-f])")
+_MASK = re.compile(r"\[(REDACTED|WITHHELD):([^\]\[\s]+)\]")
 _NUMBER = re.compile(r"\d{1,15}")
 _WRITTEN_TIME = re.compile(
     r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?"
@@ -229,8 +230,14 @@ def tags_in(value: Any) -> list[str]:
 
 
 def as_tag(text: str) -> str:
-    """A text as a tag: no `#`, blanks or commas inside."""
+    """A text as a tag: no `#`, blanks or commas inside. A mask loses its brackets: `REDACTED-password`."""
+    text = bare_masks(text)
     return "-".join(part for part in _SEPARATORS.split(text.replace("#", " ").strip("\"'“”[]")) if part)
+
+
+def bare_masks(text: str) -> str:
+    """A text with its masks as `REDACTED-password`, where brackets and colons would mean something."""
+    return _MASK.sub(r"\1-\2", text)
 
 
 def short_tags(front: Front) -> tuple[str, ...]:

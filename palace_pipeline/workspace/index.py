@@ -8,11 +8,10 @@ rows taken out.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import orjson
 
@@ -22,9 +21,6 @@ from palace_pipeline.workspace import names
 from palace_pipeline.workspace.logs import note_problems
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import FRONT, SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
-
-if TYPE_CHECKING:
-    from palace_pipeline.redaction.funnel import Funnel
 
 INDEX = Path("index.md")
 HEAD = "# Index\n\n| date | title | tags | summary | path |\n|---|---|---|---|---|\n"
@@ -176,19 +172,18 @@ def forget_rows(home: Path, keys: Collection[str]) -> int:
     return change_lines(home / INDEX, lambda line: None if (row := parse_row(line)) and row.key in gone else line)
 
 
-def clean_rows(home: Path, funnel: Funnel) -> int:
-    """Mask in all rows what the rules of today find; returns how many rows changed. The paths in them stay: a page that
-    is named anew has a new row."""
-    found = {line: row for line in _data(home).decode("utf-8", "replace").split("\n") if (row := parse_row(line))}
-    changed = {line: new for line, row in found.items() if (new := _cleaned(row, funnel).line()) != line}
-    return change_lines(home / INDEX, lambda line: changed.get(line, line)) if changed else 0
+def change_rows(home: Path, change: Callable[[Row], Row], other: Callable[[str], str]) -> int:
+    """Write all rows anew, also those that count no more, where `change` makes another of them: what must not be shown has
+    to go. `other`: of lines that are no rows. Returns how many lines changed."""
 
+    def new(line: str) -> str:
+        row = parse_row(line)
+        if row is None:
+            return other(line)
+        changed = change(row)
+        return line if changed == row else changed.line()
 
-def _cleaned(row: Row, funnel: Funnel) -> Row:
-    said = {"title": row.title, "summary": row.summary, **{f"tag {n}": tag for n, tag in enumerate(row.tags)}}
-    clean = funnel.redact_fields(said).texts
-    tags = tuple(text for name, text in clean.items() if name.startswith("tag "))
-    return replace(row, title=clean["title"], summary=clean["summary"], tags=tags)
+    return change_lines(home / INDEX, new)
 
 
 def _data(home: Path) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from palace_pipeline.exports.text import without_controls
 from palace_pipeline.store.appending import append_chosen, append_lines
 
 ERRORS = Path("logs/errors.md")
@@ -56,5 +57,5 @@ def log_tool_call(home: Path, session: str, tool: str, text: str, *, at: datetim
 
 def _one_line(text: str) -> str:
     """On one line, and with nothing in it that would end the code span of a path."""
-    line = " ".join(text.split()).replace("`", "'")
+    line = " ".join(without_controls(text).split()).replace("`", "'")
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -1,28 +1,35 @@
 """What an agent says goes through the redaction funnel before it is written: texts, title, tags, names, summary.
 
 The session is one conversation for it: what a new text shows to be a secret is masked in the texts before as well, and
-what an earlier one showed is found again by keyed hashes, in a hidden file beside the page (`.HHMM-<hash7>.claims`).
-Apart from that, words that stand on a page are left as they are: they were looked at when they were written, or a person
-wrote them by hand.
+what an earlier one showed is found again by keyed hashes, in a hidden file beside the page (`.HHMM-<hash7>.claims`; for
+memory, which is everybody's, `memory/.claims`). Apart from that, words that stand on a page are left as they are: they
+were looked at when they were written, or a person wrote them by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from palace_pipeline.exports.text import without_controls
 from palace_pipeline.model import Finding
-from palace_pipeline.redaction.forgotten import SHORTEST, Forgotten, forget
+from palace_pipeline.redaction.forgotten import SHORTEST, Forgotten, forget, forget_name, forms, masked_path
 from palace_pipeline.redaction.forgotten import masked as without
 from palace_pipeline.redaction.funnel import Clean, Funnel
 from palace_pipeline.redaction.memory import worth_remembering
-from palace_pipeline.store.appending import append_lines
+from palace_pipeline.store.appending import append_chosen, append_lines
+from palace_pipeline.transcripts.page_path import slug
+from palace_pipeline.workspace.front import as_tag
 from palace_pipeline.workspace.session import Session
 
 _MEMORY = "memory"
 """The layer of finds that were known already."""
+_OF_NAME = "name:"
+"""Before the kind of a claim of the form that names of files have."""
+_SWEPT = "swept"
+"""Line of a file of claims: the claims before it, so many, were masked in all that the workspace held."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,21 +43,57 @@ class Claim:
         return f"{self.kind} {self.value.length} {self.value.rolling} {self.value.proof.hex()}"
 
 
-def masked(
-    funnel: Funnel, key: bytes, new: Mapping[str, str], old: Session, claims: Path
-) -> tuple[dict[str, str], Session]:
-    """(clean new texts by name, the session with what they claim masked). `key`: the home's; `claims`: see above.
+@dataclass(slots=True, frozen=True)
+class Said:
+    """`texts`: the new ones, clean, by name. `secrets`: what they show to be one (value -> kind; held in memory only)."""
 
-    A text that cannot be judged comes back as `[WITHHELD:reason]`. Raises what the funnel raises: nothing is written then.
+    texts: dict[str, str]
+    secrets: dict[str, str] = field(repr=False)
+    unfinished: bool = False
+    """What was claimed earlier may still stand where it was said: a writer was killed, or is at it."""
+
+
+def masked(funnel: Funnel, key: bytes, new: Mapping[str, str], old: Session, claims: Path) -> tuple[Said, Session]:
+    """(what may be written of new texts, the session without the secrets that they show). `key`: the home's; `claims`: see
+    above.
+
+    Control characters go first, or they would hide a secret until they do. A text that cannot be judged comes back as
+    `[WITHHELD:reason]`. Raises what the funnel raises: nothing is written then.
     """
-    known = _read(claims)
-    texts = {name: _without_known(text, known, key) for name, text in new.items() if text}
     before = {f"old {number}": text for number, text in enumerate(texts_of(old))}
+    said, clean = _judged(funnel, key, new, before, claims)
+    return said, _with_claims(old, before, clean, said.secrets)
+
+
+def masked_texts(funnel: Funnel, key: bytes, new: Mapping[str, str], claims: Path) -> Said:
+    """The same for texts that belong to no session."""
+    return _judged(funnel, key, new, {}, claims)[0]
+
+
+def _judged(
+    funnel: Funnel, key: bytes, new: Mapping[str, str], before: Mapping[str, str], claims: Path
+) -> tuple[Said, Clean]:
+    known, unfinished = claims_of(claims)
+    texts = {name: without_known(without_controls(text), known, key) for name, text in new.items() if text}
     clean = funnel.redact_fields({**texts, **before})
     secrets = dict(_secrets(texts, clean.findings))
-    fresh = {Claim(kind, forget(value, key)) for value, kind in secrets.items() if len(value) >= SHORTEST}
-    append_lines(claims, sorted(claim.line() for claim in fresh.difference(known)))
-    return {name: clean.texts.get(name, "") for name in new}, _with_claims(old, before, clean, secrets)
+    note_claims(claims, secrets, key)
+    return Said({name: clean.texts.get(name, "") for name in new}, secrets, unfinished), clean
+
+
+def note_claims(claims: Path, secrets: Mapping[str, str], key: bytes) -> None:
+    """Keep what finds these secrets again, in every form in which data writes them."""
+    found: set[Claim] = set()
+    for value, kind in secrets.items():
+        found |= {Claim(kind, forget(form, key)) for form in forms(value) if len(form) >= SHORTEST}
+        if name := name_of(value):
+            found.add(Claim(f"{_OF_NAME}{kind}", forget_name(name, key)))
+    add_claims(claims, found)
+
+
+def name_of(value: str) -> str:
+    """A value as names of files write it, '' if too little of it stands there."""
+    return form if any(map(str.isalnum, value)) and len(form := slug(value)) > SHORTEST else ""
 
 
 def _secrets(texts: Mapping[str, str], findings: Iterable[Finding]) -> Iterable[tuple[str, str]]:
@@ -62,13 +105,26 @@ def _secrets(texts: Mapping[str, str], findings: Iterable[Finding]) -> Iterable[
                 yield value, found.kind
 
 
-def _without_known(text: str, known: Iterable[Claim], key: bytes) -> str:
-    kinds: dict[str, list[Forgotten]] = {}
-    for claim in known:
-        kinds.setdefault(claim.kind, []).append(claim.value)
-    for kind, values in kinds.items():
+def without_known(text: str, known: Iterable[Claim], key: bytes) -> str:
+    """A text without what was claimed before."""
+    for kind, values in _by_kind(known, of_name=False).items():
         text = without(text, values, key, f"[REDACTED:{kind}]")
     return text
+
+
+def name_without_known(part: str, known: Iterable[Claim], key: bytes) -> str:
+    """The part of a file name that comes of a title, without what was claimed."""
+    for kind, values in _by_kind(known, of_name=True).items():
+        part = masked_path(part, values, key, f"redacted-{kind}")
+    return part
+
+
+def _by_kind(claims: Iterable[Claim], *, of_name: bool) -> dict[str, list[Forgotten]]:
+    kinds: dict[str, list[Forgotten]] = {}
+    for claim in claims:
+        if claim.kind.startswith(_OF_NAME) == of_name:
+            kinds.setdefault(claim.kind.removeprefix(_OF_NAME), []).append(claim.value)
+    return kinds
 
 
 def texts_of(session: Session) -> list[str]:
@@ -81,7 +137,7 @@ def with_texts(session: Session, texts: Iterable[str]) -> Session:
     """The session that says other texts, in the order of `texts_of`."""
     rest = iter(texts)
     title, summary, intro, role, model = (next(rest) for _ in range(5))
-    tags = tuple(next(rest) for _ in session.tags)
+    tags = tuple(dict.fromkeys(tag for _ in session.tags if (tag := as_tag(next(rest)))))
     sections = {
         section: [replace(entry, text=next(rest), who=next(rest) or None) for entry in entries]
         for section, entries in session.sections.items()
@@ -106,12 +162,29 @@ def _with_claims(session: Session, before: Mapping[str, str], clean: Clean, secr
     return session if shown == before else with_texts(session, shown.values())
 
 
-def _read(claims: Path) -> list[Claim]:
-    """The claims of a session; a line that a kill tore is none."""
+def claims_of(claims: Path) -> tuple[list[Claim], bool]:
+    """(what a file of claims holds, whether some of it still has to be masked in what was said before: a writer was killed,
+    or is at it). A line that a kill tore is none."""
     found: list[Claim] = []
+    swept = 0
     with suppress(FileNotFoundError):
         for line in claims.read_text("ascii", "replace").split("\n"):
             with suppress(ValueError):
+                if line.startswith(_SWEPT):
+                    swept = max(swept, int(line.split()[1]))
+                    continue
                 kind, length, rolling, proof = line.split()
                 found.append(Claim(kind, Forgotten(int(length), int(rolling), bytes.fromhex(proof))))
-    return found
+    return found, swept < len(found)
+
+
+def note_swept(claims: Path, count: int) -> None:
+    """The first `count` claims of a file are masked everywhere."""
+    append_lines(claims, [f"{_SWEPT} {count}"])
+
+
+def add_claims(claims: Path, more: Collection[Claim]) -> None:
+    """Keep claims, those that are new."""
+    lines = {claim.line() for claim in more}
+    if lines:
+        append_chosen(claims, lambda data: sorted(lines.difference(data.decode("ascii", "replace").split("\n"))))

@@ -16,6 +16,7 @@ from palace_pipeline.exports.text import decode
 from palace_pipeline.model import short_hash
 from palace_pipeline.transcripts import front_matter
 from palace_pipeline.transcripts.page_path import slug
+from palace_pipeline.workspace.front import bare_masks
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.session import one_line
 from palace_pipeline.workspace.writing import PageChanged, plain_file, put_page, read_page, remove_own_leftovers
@@ -27,6 +28,8 @@ MEMORY = Path("memory")
 FACTS = MEMORY / "facts.md"
 PREFERENCES = MEMORY / "preferences.md"
 ENTITIES = MEMORY / "entities"
+CLAIMS = MEMORY / ".claims"
+"""What finds again what any session, or memory itself, showed to be a secret (`masking.py`)."""
 _HEADS = {FACTS: "# Facts\n\n", PREFERENCES: "# Preferences\n\n"}
 _LINE = re.compile(r"[-*+] (?:\*\*)?([^\n:：*]+?)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)")
 _KEY_LENGTH, _VALUE_LENGTH = 80, 500
@@ -55,7 +58,7 @@ def set_preference(workspace: Workspace, key: str, value: str) -> None:
 
 def set_entity(workspace: Workspace, name: str, key: str, value: str) -> Path:
     """Write what is known of a person, place or thing, or overwrite it; returns its file."""
-    clean = one_line(workspace.funnel.redact_fields({"name": name}).texts["name"], _KEY_LENGTH)
+    clean = one_line(_clean(workspace, {"name": name})["name"], _KEY_LENGTH)
     path = _file_of(workspace.home, clean)
     _set(workspace, path, key, value, head=f"---\naliases: []\n---\n\n# {clean}\n\n")
     return workspace.home / path
@@ -69,9 +72,20 @@ def _file_of(home: Path, name: str) -> Path:
     for path, called, _ in entities(home):
         if any(_same(one, name) for one in called):
             return path.relative_to(home)
+    return ENTITIES / file_name(name)
+
+
+def file_name(name: str) -> str:
+    """What the file of a new entity is called."""
     part = slug(name)
     whole = part.replace("-", " ").split() == _plain(name).split()
-    return ENTITIES / (f"{part}.md" if whole else f"{part}-{short_hash(_plain(name), length=6)}.md")
+    return f"{part}.md" if whole else f"{part}-{short_hash(_plain(name), length=6)}.md"
+
+
+def title_of(text: str) -> str:
+    """The heading of an entity's file, '' if it has none."""
+    body = text[front_matter.split(text)[1] :].strip()
+    return body.partition("\n")[0][2:].strip() if body.startswith("# ") else ""
 
 
 def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:
@@ -80,9 +94,7 @@ def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:
     for path in filter(plain_file, sorted(folder.glob("*.md")) if folder.is_dir() else ()):
         text = _text(path)
         block, start = front_matter.split(text)
-        body = text[start:].strip()
-        title = body.partition("\n")[0][2:].strip() if body.startswith("# ") else path.stem
-        yield path, tuple(dict.fromkeys([title, *_aliases(block)])), body
+        yield path, tuple(dict.fromkeys([title_of(text) or path.stem, *_aliases(block)])), text[start:].strip()
 
 
 def mentioned(names: tuple[str, ...], text: str) -> bool:
@@ -115,8 +127,8 @@ def with_line(text: str, key: str, value: str) -> str:
 
 
 def _set(workspace: Workspace, file: Path, key: str, value: str, *, head: str = "") -> None:
-    clean = workspace.funnel.redact_fields({"key": key, "value": value, "both": f"{key}: {value}"}).texts
-    name = one_line(re.sub(r"[:：*]", " ", clean["key"]), _KEY_LENGTH)
+    clean = _clean(workspace, {"key": key, "value": value, "both": f"{key}: {value}"})
+    name = one_line(re.sub(r"[:：*]", " ", bare_masks(clean["key"])), _KEY_LENGTH)
     # A value may be a secret only beside its key: then what is masked of both together counts.
     said = clean["value"] if clean["both"] == f"{key}: {value}" else clean["both"].partition(": ")[2] or clean["value"]
     if not name:
@@ -124,6 +136,18 @@ def _set(workspace: Workspace, file: Path, key: str, value: str, *, head: str = 
     _edit(
         workspace.home, file, lambda text: with_line(text or head or _HEADS[file], name, one_line(said, _VALUE_LENGTH))
     )
+
+
+def _clean(workspace: Workspace, said: dict[str, str]) -> dict[str, str]:
+    """What may be written of new texts. Memory is everybody's: what any session showed to be a secret is masked in it, and
+    what is shown here goes from what it held before."""
+    from palace_pipeline.workspace.masking import masked_texts
+    from palace_pipeline.workspace.sweeping import hide_secrets, sweep
+
+    clean = masked_texts(workspace.funnel, workspace.key, said, workspace.home / CLAIMS)
+    if clean.secrets:
+        sweep(workspace.home, hide_secrets(clean.secrets), ())
+    return clean.texts
 
 
 def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:

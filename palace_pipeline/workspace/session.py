@@ -153,17 +153,17 @@ def trimmed(text: str) -> str:
 def as_entry(text: str, at: datetime | None = None, who: str | None = None) -> Entry:
     """An entry of a text that a program hands in: clean, on one line where it is a name, and with every fence closed,
     so that it cannot swallow the sections behind it in a viewer."""
-    from palace_pipeline.exports.text import clean_text
+    from palace_pipeline.exports.text import without_controls
 
-    text = trimmed(clean_text(text))
+    text = trimmed(without_controls(text))
     return Entry("\n".join([text, *closing_lines(text)]), at, one_line(who or "", 80) or None)
 
 
 def one_line(text: str, length: int) -> str:
     """Text on one line, blanks squeezed, at most `length` characters."""
-    from palace_pipeline.exports.text import clean_text
+    from palace_pipeline.exports.text import without_controls
 
-    line = " ".join(clean_text(text[: length * 8]).split())
+    line = " ".join(without_controls(text[: length * 8]).split())
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 

@@ -1,0 +1,97 @@
+"""Before pages of live sessions are read: what writers that were killed had still to mask is masked, and a page that has
+another name now is known by it.
+
+A page's name is its title, so it is another one when what the title said is masked, or when somebody renames the file.
+Nothing of the old name must stay in the ledger: the tables show it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from palace_pipeline.ingest.file_rows import quarantine_file
+from palace_pipeline.ingest.purged import Purged
+from palace_pipeline.stages.words_gone import note_old_words
+from palace_pipeline.store import catalogue
+from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Key, Ledger
+from palace_pipeline.store.vault import Vault
+from palace_pipeline.workspace import names
+
+_TABLES = (
+    *((table, ("path",)) for table in ("files", "skips", "unknown_names", "unpublished")),
+    *((table, ("path", "member")) for table in ("members", "file_elements", "sightings")),
+)
+"""Tables of the ledger, and their columns that say where a page lies: as a whole path, and below the home."""
+
+
+def ready_sessions(home: Home) -> int:
+    """Do both; returns of how many pages the name is another. Needs the write lock, and to be done before folders are
+    looked through."""
+    if not (home.path / names.SESSIONS).is_dir():
+        return 0
+    from palace_pipeline.workspace.sweeping import finish_claims
+
+    finish_claims(home.path, home.key)
+    if not (home.path / "ledger.sqlite").exists():
+        return 0
+    with home.ledger() as ledger, home.vault() as vault:
+        moved = follow_names(home, ledger, vault)
+        vault.commit()
+    return moved
+
+
+def follow_names(home: Home, ledger: Ledger, vault: Vault) -> int:
+    """Know pages of sessions by the names that they have now; returns how many have another. The caller commits the vault."""
+    known_as = Purged.of(home, ledger).known_as
+    root = known_as(f"{home.path / names.SESSIONS}/")
+    rows = ledger.rows("SELECT path FROM files WHERE substr(path, 1, ?) = ?", (len(root), root))
+    rows += ledger.rows("SELECT DISTINCT path FROM sightings WHERE substr(path, 1, ?) = ?", (len(root), root))
+    moved: dict[str, str] = {}
+    for path in {str(row["path"]) for row in rows}:
+        session = names.id_of(path)
+        if session is not None and not Path(path).exists() and (now := _page_of(home, session)) is not None:
+            moved[path] = known_as(str(now))
+    moved = {old: new for old, new in moved.items() if old != new}
+    if not moved:
+        return 0
+    with ledger.transaction():
+        for old, new in moved.items():
+            _move(home, ledger, old, new)
+        note_old_words(ledger)
+    for old, new in moved.items():
+        catalogue.note_file(ledger, vault, old)
+        catalogue.note_file(ledger, vault, new)
+        vault.change("UPDATE OR REPLACE places SET path = ?, member = ? WHERE path = ?", [(new, _inside(new), old)])
+    return len(moved)
+
+
+def _move(home: Home, ledger: Ledger, old: str, new: str) -> None:
+    for row in ledger.rows("SELECT DISTINCT provider, conversation_id FROM sightings WHERE path = ?", (old,)):
+        source_is_called_anew(ledger, (row["provider"], row["conversation_id"]))
+    for table, columns in _TABLES:
+        values = (new, _inside(new))[: len(columns)]
+        sets = ", ".join(f"{column} = ?" for column in columns)
+        ledger.write(f"UPDATE OR REPLACE {table} SET {sets} WHERE path = ?", (*values, old))
+    ledger.write("DELETE FROM shown_names WHERE name IN (?, ?)", (old, _inside(old)))
+    quarantine_file(home, old).unlink(missing_ok=True)
+
+
+def source_is_called_anew(ledger: Ledger, key: Key) -> None:
+    """Rows, page, tables and indexes of a conversation say where it was read: they are made anew."""
+    ledger.write(
+        "UPDATE conversations SET normalized_in = NULL, redacted_in = NULL, pages_in = NULL, vectors_in = NULL, "
+        "tables_in = NULL WHERE provider = ? AND conversation_id = ?",
+        key,
+    )
+
+
+def _inside(path: str) -> str:
+    """How a page's path stands in rows: from `sessions/` on."""
+    return path[path.rindex(f"/{names.SESSIONS}/") + 1 :]
+
+
+def _page_of(home: Home, session: str) -> Path | None:
+    folder = home.path / names.folder_of(session)
+    found = [str(path) for path in folder.glob(f"{names.prefix_of(session)}*.md") if names.id_of(path) == session]
+    return Path(names.own_first(found)[0]) if found else None

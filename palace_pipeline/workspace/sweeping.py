@@ -1,0 +1,392 @@
+"""Taking what must not be shown any more out of all that the workspace holds: pages of sessions and their names, memory,
+index, logs.
+
+There are three reasons: an entry shows that something said before is a secret, the rules find more than they did, a value
+is purged. What is masked, and where, is a `Hide`; the walk is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from palace_pipeline.redaction.forgotten import (
+    Forgotten,
+    forms,
+    masked,
+    masked_path,
+    masked_paths,
+    places_in_name,
+    with_mask,
+)
+from palace_pipeline.store.appending import change_lines
+from palace_pipeline.store.files import write_bytes
+from palace_pipeline.transcripts.page_path import SLUG_LENGTH, slug
+from palace_pipeline.workspace import index, memory, names
+from palace_pipeline.workspace.front import as_tag, bare_masks
+from palace_pipeline.workspace.index import Row
+from palace_pipeline.workspace.locks import locked
+from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS
+from palace_pipeline.workspace.masking import (
+    Claim,
+    add_claims,
+    claims_of,
+    name_of,
+    name_without_known,
+    note_swept,
+    texts_of,
+    with_texts,
+    without_known,
+)
+from palace_pipeline.workspace.reading import parse
+from palace_pipeline.workspace.session import render
+from palace_pipeline.workspace.writing import plain_file
+
+if TYPE_CHECKING:
+    from palace_pipeline.redaction.funnel import Funnel
+
+LOGS = (ERRORS, TOOL_CALLS)
+_LEAST_CUT = 5
+"""Characters of a secret that is cut off (by `…`, or at the end of a file name) from which the rest is masked as well."""
+_KEY = re.compile(r"[-*+] (?:[^:：\[]|\[[^\]]*\])+(?=[:：])")
+_PARENT = re.compile(r"^[\"']?(?:parent|父会话)\b[^\n]{0,80}?(\d{8}-\d{4}-[0-9a-f]{7})".encode(), re.MULTILINE | re.I)
+_COPY = re.compile(r"\.conflict(?:-\d+)?\.md\Z")
+
+
+@dataclass(slots=True, frozen=True)
+class Hide:
+    """What is masked in a session's page (its text and path), a file of memory, a row of the index, a line of a log, and
+    in the part of a file name that comes of a title."""
+
+    page: Callable[[str, Path], str]
+    memory: Callable[[str], str]
+    row: Callable[[Row], Row]
+    line: Callable[[str], str]
+    name: Callable[[str], str]
+
+
+def hide_secrets(secrets: Mapping[str, str]) -> Hide:
+    """Secrets (value -> kind) that an entry has just shown, as they are and as other files write them."""
+    spelled = {form: kind for value, kind in secrets.items() for form in _spellings(value)}
+    masks = {form: f"[REDACTED:{spelled[form]}]" for form in sorted(spelled, key=len, reverse=True)}
+    in_names = {form: slug(f"redacted {kind}") for value, kind in secrets.items() if (form := name_of(value))}
+
+    def text(said: str) -> str:
+        for form, mask in masks.items():
+            said = said.replace(form, mask)
+        return _without_cut(said, secrets) if "…" in said else said
+
+    def name(part: str) -> str:
+        full = len(part) in (names.TITLE_LENGTH - 1, names.TITLE_LENGTH, SLUG_LENGTH - 1, SLUG_LENGTH)
+        for form, mask in in_names.items():
+            part = with_mask(part, sorted(places_in_name(part, [form])), mask)
+            if full:  # so its end may be cut off
+                kept = next((n for n in range(len(form) - 1, _LEAST_CUT - 1, -1) if part.endswith(form[:n])), 0)
+                part = part[:-kept] + mask if kept else part
+        return part
+
+    return _everywhere(text, text, name)
+
+
+def hide_values(values: Sequence[Forgotten], key: bytes, mask: str) -> Hide:
+    """Values that are known by their hashes only."""
+    return _everywhere(
+        lambda text: masked(text, values, key, mask),
+        lambda text: masked_paths(text, values, key, mask),
+        lambda part: masked_path(part, values, key, slug(mask)),
+    )
+
+
+def hide_claims(claims: Sequence[Claim], key: bytes) -> Hide:
+    """What entries showed before, by its hashes."""
+
+    def text(said: str) -> str:
+        return without_known(said, claims, key)
+
+    return _everywhere(text, text, lambda part: name_without_known(part, claims, key))
+
+
+def hide_by_rules(funnel: Funnel) -> Hide:
+    """What the rules of today find in what programs wrote; words by hand stay as they are."""
+
+    def line(text: str) -> str:
+        return funnel.redact_fields({"line": text}).texts["line"]
+
+    def listed(text: str) -> str:
+        return line(text) if text.startswith(("- ", "# ")) else text
+
+    def row(old: Row) -> Row:
+        said = {"title": old.title, "summary": old.summary, **{f"tag {n}": tag for n, tag in enumerate(old.tags)}}
+        clean = funnel.redact_fields(said).texts
+        tags = tuple(as_tag(text) for name, text in clean.items() if name.startswith("tag "))
+        return replace(old, title=clean["title"], summary=clean["summary"], tags=tags)
+
+    return Hide(
+        page=lambda text, path: _page_by_rules(text, path, funnel),
+        memory=lambda text: _facts("\n".join(map(listed, text.split("\n")))),
+        row=row,
+        line=lambda text: line(text) if text.startswith("- ") else text,
+        name=str,
+    )
+
+
+def sweep(home: Path, hide: Hide, sessions: Iterable[Path]) -> int:
+    """Mask in these pages of sessions, and in all of memory, index and logs; returns how many files changed.
+
+    A file whose name shows it is named anew, and so it is called in index, logs and links from then on. Pages are taken
+    under their own locks, one at a time: the caller holds none.
+    """
+    changed, renamed, pages = 0, dict[str, str](), list[Path]()
+    for path in sorted(sessions, key=lambda path: (names.is_copy(path), path)):
+        now, differs = _session(path, hide, renamed)
+        changed += differs
+        pages.append(now)
+        if now != path:
+            renamed[path.stem] = now.stem
+    for path in files(home / memory.MEMORY, "**/*.md"):
+        now, differs = _memory(path, hide)
+        changed += differs
+        if now != path:  # with its folder: the name alone may be a word
+            renamed[path.relative_to(home).as_posix()] = now.relative_to(home).as_posix()
+    for path in pages if renamed else ():
+        _links(path, renamed)
+    changed += index.change_rows(home, lambda row: _row(home, row, hide, renamed), hide.line) > 0
+    for log in LOGS:
+        changed += change_lines(home / log, lambda line: _named_anew(hide.line(line), renamed)) > 0
+    return changed
+
+
+def follow_claims(home: Path, session: str, key: bytes, secrets: Mapping[str, str], *, unfinished: bool) -> None:
+    """Mask what the entries of a session showed to be secrets in all that was said before: its pages and those that hang
+    together with it, memory, index, logs. `secrets`: those that are known, shown just now; `unfinished`: earlier ones too,
+    by their hashes. The caller holds no lock of a page."""
+    own = claims_file(home, session)
+    claims = claims_of(own)[0]
+    add_claims(home / memory.CLAIMS, claims)
+    pages = family(home, session)
+    if secrets:
+        sweep(home, hide_secrets(secrets), pages)
+        pages = family(home, session) if unfinished else pages
+    if unfinished:
+        sweep(home, hide_claims(claims, key), pages)
+    for other in {found for path in pages if (found := names.id_of(path)) is not None} - {session}:
+        # They are of one conversation: what one of them says later is masked as well.
+        inherit_claims(claims_file(home, other), own, done=True)
+    note_swept(own, len(claims))
+
+
+def inherit_claims(own: Path, other: Path, *, done: bool = False) -> None:
+    """What one page of a conversation showed to be a secret is known to another as well. `done`: it was masked there, even
+    if it does not say so yet."""
+    claims, unfinished = claims_of(other)
+    before = not claims_of(own)[1]
+    add_claims(own, claims)
+    if before and claims and (done or not unfinished):
+        note_swept(own, len(claims_of(own)[0]))
+
+
+def finish_claims(home: Path, key: Callable[[], bytes]) -> int:
+    """Do what writers that were killed had still to do; returns of how many sessions. `key`: asked for if it is needed."""
+    done = 0
+    for path in sorted((home / names.SESSIONS).glob("*/.*.claims")):
+        session = f"{path.parent.name.replace('-', '')}-{path.name[1:].removesuffix('.claims')}"
+        if plain_file(path) and names.is_id(session) and claims_of(path)[1]:
+            follow_claims(home, session, key(), {}, unfinished=True)
+            done += 1
+    return done
+
+
+def claims_file(home: Path, session: str) -> Path:
+    """Where what a session showed is known by its hashes."""
+    return home / names.folder_of(session) / f".{names.prefix_of(session)}.claims"
+
+
+def files(folder: Path, pattern: str) -> list[Path]:
+    """Files below a folder that are Palace's own: no links, no folders."""
+    return [path for path in sorted(folder.glob(pattern)) if plain_file(path)]
+
+
+def all_sessions(home: Path) -> list[Path]:
+    """Pages of all sessions, with copies of conflicts."""
+    return files(home / names.SESSIONS, "*/*.md")
+
+
+def family(home: Path, session: str) -> list[Path]:
+    """Pages of a session and of all that hang together with it by `parent`: its parts, who began it, whom it began; copies
+    of conflicts too."""
+    pages = dict[str, list[Path]]()
+    related = dict[str, set[str]]()
+    for path in all_sessions(home):
+        own = names.id_of(path) or _id_of_copy(path)
+        if own is None:
+            continue
+        pages.setdefault(own, []).append(path)
+        with path.open("rb") as stream:
+            head = stream.read(4096)
+        for parent in {found.decode() for found in _PARENT.findall(head)} - {own}:
+            related.setdefault(own, set()).add(parent)
+            related.setdefault(parent, set()).add(own)
+    found, waiting = {session}, [session]
+    while waiting:
+        more = related.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return [path for one in sorted(found) for path in pages.get(one, ())]
+
+
+def name_anew(home: Path, old: Path, new: Path) -> None:
+    """A page got another name, since its old one showed what is masked now: it must not stand in the logs either."""
+    for log in LOGS:
+        change_lines(home / log, lambda line: line.replace(old.stem, new.stem))
+
+
+# --- one file ---------------------------------------------------------------------------------------------------------
+
+
+def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, bool]:
+    """(where the page lies now, whether anything changed). `renamed`: pages that were named anew before their copies."""
+    session = names.id_of(path)
+    with locked(path.parent, names.prefix_of(session) if session else path.stem):
+        if not plain_file(path):
+            return path, False  # somebody was faster
+        old = path.read_bytes().decode("utf-8", "replace")
+        if (new := hide.page(old, path)) != old:
+            write_bytes(path, new.encode("utf-8", "replace"))
+        if session is None:
+            end = _COPY.search(path.name)
+            stem = path.name[: end.start()] if end else path.stem
+            named = path.with_name(renamed.get(stem, hide.name(stem)) + path.name[len(stem) :])
+        else:
+            part = names.title_in(path)
+            title = parse(new, path).title
+            if hide.name(part) == part and parse(old, path).title == title:
+                return path, new != old
+            part = names.title_part(hide.name(names.title_part(title)))
+            named = path.with_name(f"{names.prefix_of(session)}-{part}.md")
+        if named == path or named.exists():
+            return path, new != old
+        path.rename(named)
+        return named, True
+
+
+def _memory(path: Path, hide: Hide) -> tuple[Path, bool]:
+    """The same for a file of memory; that of an entity is called as its heading."""
+    with locked(path.parent, path.stem):
+        if not plain_file(path):
+            return path, False
+        old = path.read_bytes().decode("utf-8", "replace")
+        if (new := hide.memory(old)) != old:
+            write_bytes(path, new.encode("utf-8", "replace"))
+        title = memory.title_of(new)
+        if path.parent.name != memory.ENTITIES.name or (
+            hide.name(path.stem) == path.stem and title == memory.title_of(old)
+        ):
+            return path, new != old
+        stem = slug(hide.name(memory.file_name(title or path.stem).removesuffix(".md")))
+        named, number = path.with_name(f"{stem}.md"), 1
+        while named.exists() and named != path:
+            number += 1
+            named = path.with_name(f"{stem}-{number}.md")
+        if named == path:
+            return path, new != old
+        path.rename(named)
+        return named, True
+
+
+def _links(path: Path, renamed: Mapping[str, str]) -> None:
+    """Links to pages that have another name now."""
+    session = names.id_of(path)
+    if session is None:
+        return
+    with locked(path.parent, names.prefix_of(session)):
+        old = path.read_bytes().decode("utf-8", "replace")
+        if (new := _named_anew(old, renamed)) != old:
+            write_bytes(path, new.encode("utf-8", "replace"))
+
+
+def _row(home: Path, row: Row, hide: Hide, renamed: Mapping[str, str]) -> Row:
+    path = _named_anew(row.path, renamed)
+    if hide.name(path) != path and not (home / path).exists():
+        folder, _, name = path.rpartition("/")
+        path = f"{folder}/{hide.name(name)}"
+    return replace(hide.row(row), path=path)
+
+
+def _named_anew(text: str, renamed: Mapping[str, str]) -> str:
+    for old, new in renamed.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _page_by_rules(text: str, path: Path, funnel: Funnel) -> str:
+    if names.id_of(path) is None:
+        return text
+    session = parse(text, path)
+    clean = funnel.redact_fields({f"{n}": said for n, said in enumerate(texts_of(session))}).texts
+    new = with_texts(session, (clean[f"{n}"] for n in range(len(clean))))
+    sections = {
+        section: [old if old.at is None else entry for old, entry in zip(entries, new.sections[section], strict=True)]
+        for section, entries in session.sections.items()
+    }
+    new = replace(new, intro=session.intro, sections=sections)  # by hand
+    return text if new == session else render(new)
+
+
+# --- masks ------------------------------------------------------------------------------------------------------------
+
+
+def _everywhere(text: Callable[[str], str], line: Callable[[str], str], name: Callable[[str], str]) -> Hide:
+    """A `Hide` that knows no difference between places. `line`: of the program's own lines."""
+
+    def page(said: str) -> str:
+        end = said.find("\n---", 4) if said.startswith("---\n") else 0
+        front = "\n".join(map(_in_front(text), said[: max(end, 0)].split("\n")))
+        return front + text(said[max(end, 0) :])
+
+    def row(old: Row) -> Row:
+        tags = tuple(as_tag(text(tag)) for tag in old.tags)
+        return replace(old, title=text(old.title), summary=text(old.summary), tags=tags)
+
+    return Hide(lambda said, _: page(said), lambda said: _facts(page(said)), row, line, name)
+
+
+def _facts(text: str) -> str:
+    """A text of memory in which masks stand in keys of facts without a colon, which would end the key."""
+    lines = text.split("\n")
+    return "\n".join(_KEY.sub(lambda key: bare_masks(key[0]), line, count=1) if "[" in line else line for line in lines)
+
+
+def _in_front(text: Callable[[str], str]) -> Callable[[str], str]:
+    """For lines of YAML: outside of quotes brackets would be a list."""
+
+    def line(said: str) -> str:
+        new = text(said)
+        return new if new == said or '"' in said else bare_masks(new)
+
+    return line
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """A value as texts hold it: in data, on one line, in the code span of a log."""
+    for form in forms(value):
+        line = " ".join(form.split())
+        yield from (form, line, line.replace("`", "'"))
+
+
+def _without_cut(text: str, secrets: Mapping[str, str]) -> str:
+    """A secret of which only the beginning is there, before `…`."""
+    parts = text.split("…")
+    for number, part in enumerate(parts[:-1]):
+        for value, kind in secrets.items():
+            line = " ".join(value.split())
+            kept = next((n for n in range(len(line), _LEAST_CUT - 1, -1) if part.endswith(line[:n])), 0)
+            if kept:
+                parts[number] = part = f"{part[:-kept]}[REDACTED:{kind}]"
+    return "…".join(parts)
+
+
+def _id_of_copy(path: Path) -> str | None:
+    return names.id_of(path.with_name(_COPY.sub(".md", path.name)))
