@@ -24,7 +24,7 @@ from palace_pipeline.transcripts import front_matter
 from palace_pipeline.workspace import index, names
 from palace_pipeline.workspace.front import as_lines, as_tag
 from palace_pipeline.workspace.locks import Lock, locked
-from palace_pipeline.workspace.logs import log_tool_call, note_copy, note_problems
+from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS, append_error, log_tool_call, note_copy, note_problems
 from palace_pipeline.workspace.reading import SessionError, parse
 from palace_pipeline.workspace.sections import SECTIONS, Section, named
 from palace_pipeline.workspace.session import (
@@ -42,6 +42,7 @@ from palace_pipeline.workspace.split import MOST_BYTES, Tree, split
 from palace_pipeline.workspace.writing import (
     Fingerprint,
     PageChanged,
+    assert_own,
     fingerprint,
     plain_file,
     put_page,
@@ -262,21 +263,31 @@ class Workspace:
             folder, prefix = self.home / names.folder_of(session), names.prefix_of(session)
         except ValueError as error:
             raise NotSaid(f"{session!r} is {error}") from None
+        assert_own(self.home, folder)
         found = _with_prefix(folder, prefix, session)
         if not found:
+            assert_own(self.home, *(path for path in _entries(folder) if path.name.startswith(prefix)))
             raise NoSession(f"there is no session {session} in {self.home / names.SESSIONS}")
         return found
 
     def sessions(self) -> Iterable[Path]:
-        """Paths of all sessions, youngest first."""
+        """Paths of all sessions, youngest first. A day that is a symbolic link is not followed, and noted in the log."""
+        assert_own(self.home, Path(names.SESSIONS))
         for folder in _entries(self.home / names.SESSIONS):
+            if folder.is_symlink():
+                append_error(
+                    self.home, "damaged", folder, "a symbolic link, not followed; put the folder here", once=True
+                )
+                continue
             found = [path for path in _entries(folder) if names.id_of(path) is not None and plain_file(path)]
             copies = names.copies(map(str, found))
             yield from (path for path in found if str(path) not in copies)
 
     def artifacts(self) -> Path:
         """Today's folder for files that agents make, made if need be. Palace neither reads nor redacts what lies there."""
-        return make_folder(self.home / "artifacts" / self.now().date().isoformat())
+        folder = self.home / "artifacts" / self.now().date().isoformat()
+        assert_own(self.home, folder)
+        return make_folder(folder)
 
     def now(self) -> datetime:
         """The time in the zone in which people read dates."""
@@ -325,6 +336,8 @@ class Workspace:
         return page if names.is_copy(page.path) else self.load(page.id)
 
     def _locked(self, session: str) -> AbstractContextManager[Lock]:
+        """The lock of a session. Before anything is written: all that a writer adds to must be the home's own."""
+        assert_own(self.home, self.home / names.folder_of(session), index.INDEX, ERRORS, TOOL_CALLS)
         return locked(self.home / names.folder_of(session), names.prefix_of(session))
 
     def _row(self, page: Page) -> index.Row:
@@ -351,6 +364,7 @@ class Workspace:
     def _put_part(self, part: Session) -> Page:
         """A part's page; one of the same id is what a writer that was killed had made of the same entries."""
         path = self.home / names.path_of(part.id, part.title)
+        assert_own(self.home, path)
         page = Page(path, part, fingerprint(path))
         self._write(page, None)
         return page

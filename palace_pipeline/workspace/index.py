@@ -21,6 +21,7 @@ from palace_pipeline.workspace import names
 from palace_pipeline.workspace.logs import note_problems
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import FRONT, SUMMARY_LENGTH, Session, first_sentence, one_line, summary_of
+from palace_pipeline.workspace.writing import assert_own
 
 INDEX = Path("index.md")
 HEAD = "# Index\n\n| date | title | tags | summary | path |\n|---|---|---|---|---|\n"
@@ -154,7 +155,8 @@ def find_conversation(home: Path, provider: str, conversation_id: str) -> Row | 
 
 
 def rows(home: Path) -> list[Row]:
-    """The last row of every id, in the order of the file."""
+    """The last row of every id, in the order of the file. Raises LinkInHome."""
+    assert_own(home, INDEX)
     found = _by_key(_data(home))
     return [row for line in found.values() if (row := parse_row(line)) is not None]
 

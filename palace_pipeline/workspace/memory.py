@@ -19,7 +19,14 @@ from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace.front import bare_masks
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.session import one_line
-from palace_pipeline.workspace.writing import PageChanged, plain_file, put_page, read_page, remove_own_leftovers
+from palace_pipeline.workspace.writing import (
+    PageChanged,
+    assert_own,
+    plain_file,
+    put_page,
+    read_page,
+    remove_own_leftovers,
+)
 
 if TYPE_CHECKING:
     from palace_pipeline.workspace.api import Workspace
@@ -38,12 +45,12 @@ _TRIES = 4
 
 def facts(workspace: Workspace) -> dict[str, str]:
     """All facts, in the order of the file; of a key that stands twice the last."""
-    return lines_of(_text(workspace.home / FACTS))
+    return lines_of(_text(workspace.home, FACTS))
 
 
 def preferences(workspace: Workspace) -> dict[str, str]:
     """All preferences, in the order of the file."""
-    return lines_of(_text(workspace.home / PREFERENCES))
+    return lines_of(_text(workspace.home, PREFERENCES))
 
 
 def set_fact(workspace: Workspace, key: str, value: str) -> None:
@@ -90,9 +97,10 @@ def title_of(text: str) -> str:
 
 def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:
     """(file, names and aliases, text) of each entity, in order of name."""
+    assert_own(home, ENTITIES)
     folder = home / ENTITIES
     for path in filter(plain_file, sorted(folder.glob("*.md")) if folder.is_dir() else ()):
-        text = _text(path)
+        text = _text(home, path)
         block, start = front_matter.split(text)
         yield path, tuple(dict.fromkeys([title_of(text) or path.stem, *_aliases(block)])), text[start:].strip()
 
@@ -152,6 +160,7 @@ def _clean(workspace: Workspace, said: dict[str, str]) -> dict[str, str]:
 
 def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:
     """Write a file anew as `change` makes it of what stands there ('' if it is not there)."""
+    assert_own(home, file)
     path = home / file
     with locked(path.parent, file.stem) as lock:
         if lock.after_kill:
@@ -174,9 +183,10 @@ def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:
                 return
 
 
-def _text(path: Path) -> str:
+def _text(home: Path, file: Path) -> str:
+    assert_own(home, file)
     try:
-        return path.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+        return (home / file).read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
 

@@ -206,7 +206,8 @@ def claims_file(home: Path, session: str) -> Path:
 
 def files(folder: Path, pattern: str) -> list[Path]:
     """Files below a folder that are Palace's own: no links, no folders."""
-    return [path for path in sorted(folder.glob(pattern)) if plain_file(path)]
+    found = [] if folder.is_symlink() else sorted(folder.glob(pattern))
+    return [path for path in found if plain_file(path) and not path.parent.is_symlink()]
 
 
 def all_sessions(home: Path) -> list[Path]:

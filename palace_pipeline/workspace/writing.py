@@ -26,6 +26,10 @@ class PageChanged(Told):
     """Somebody else has written the page since it was read; nothing was changed."""
 
 
+class LinkInHome(Told):
+    """A file or folder of the workspace is a symbolic link."""
+
+
 @dataclass(slots=True, frozen=True)
 class Fingerprint:
     """What a page was when it was read."""
@@ -37,6 +41,20 @@ class Fingerprint:
 def plain_file(path: Path) -> bool:
     """Whether a path is a file of its own: no folder, no pipe, and no link, be it dangling or to a file of another place."""
     return not path.is_symlink() and path.is_file()
+
+
+def assert_own(home: Path, *paths: Path) -> None:
+    """Raises LinkInHome if one of these paths below the home is a symbolic link, or lies behind one: what is written there
+    would land in another place, unredacted words of which could come in. The home itself may be one."""
+    for path in paths:
+        inside = path.relative_to(home) if path.is_absolute() else path
+        for part in (*reversed(inside.parents[:-1]), inside):
+            if (home / part).is_symlink():
+                raise LinkInHome(
+                    f"{part} in {home} is a symbolic link, and Palace follows none inside of its home. Nothing was "
+                    "changed. Put the file or folder itself in its place, then do it again (the home as a whole may be a "
+                    "link)."
+                )
 
 
 def fingerprint(path: Path) -> Fingerprint | None:
