@@ -130,6 +130,8 @@ def run_search(
         hits = [asdict(hit) | ({"around": around.get(place_of(hit), [])} if context else {}) for hit in result.hits]
         out_json({"query": query, "verdict": result.verdict, "tried": result.tried, "hits": hits})
         return 0
+    if result.slips:
+        say(f"Not in the archive, read as a word one letter away: {', '.join(result.slips)}")
     if result.verdict != "found":
         # On stdout, above the hits: whoever reads them has to know that they are only the nearest.
         out(("Nothing surely matches; these are nearest. " if result.hits else "Nothing found. ") + result.tried)

@@ -152,8 +152,12 @@ class Answers:
         return frozenset(speaker for speaker in speakers if not asked.isdisjoint(index_terms(speaker)))
 
     def coverage(self) -> tuple[float, float]:
-        """The share of the question's weight that stands in one of the nearest chunks, and in the nearest together, 0 to 1."""
-        words: dict[int, list[Words]] = {place: [] for place in self._near.places[:_COVERED_TOGETHER]}
+        """The share of the question's weight that stands in one of the nearest chunks, and in the nearest together, 0 to 1.
+        The title of its conversation counts as a chunk's own words."""
+        near = {place: self._placed[place] for place in self._near.places[:_COVERED_TOGETHER]}
+        self._read_heads({_key_of(chunk): chunk["day"] for chunk in near.values()})
+        titles = {key: Words.of(title, self._weights) for key, (title, _) in self._heads.items()}
+        words = {place: [titles[key]] if (key := _key_of(chunk)) in titles else [] for place, chunk in near.items()}
         for said in self.said:
             if said.place in words:
                 words[said.place].append(said.words)
@@ -163,7 +167,7 @@ class Answers:
     def hits(self, ranked: Sequence[Ranked], also: Mapping[str, float] = MappingProxyType({})) -> list[Hit]:
         """What is shown of messages; `also`: terms beside the question's that are marked, with their weights."""
         keys = {one.said.key: one.said.row["day"] for one in ranked}
-        self._heads |= heads_of(self._rows, [(day, key) for key, day in keys.items() if key not in self._heads])
+        self._read_heads(keys)
         pages = pages_of(self._home, keys)
         return [self._hit(one, pages, also) for one in ranked]
 
@@ -205,9 +209,15 @@ class Answers:
 
     def _head(self, said: Said) -> tuple[str, bool]:
         """Title of the conversation of a message, and whether it has a date."""
-        if said.key not in self._heads:
-            self._heads[said.key] = heads_of(self._rows, [(said.row["day"], said.key)]).get(said.key, ("", False))
+        self._read_heads({said.key: said.row["day"]})
         return self._heads[said.key]
+
+    def _read_heads(self, days: Mapping[Key, date]) -> None:
+        """Have the heads of conversations, each filed under its day, in `_heads`."""
+        new = [(day, key) for key, day in days.items() if key not in self._heads]
+        if new:
+            found = heads_of(self._rows, new)
+            self._heads |= {key: found.get(key, ("", False)) for _, key in new}
 
     @cached_property
     def _held_by(self) -> dict[Key, float]:

@@ -8,10 +8,11 @@ vectors yet) narrows it to the rest, and is said.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, TypedDict, Unpack
 
@@ -21,12 +22,13 @@ from numpy.typing import NDArray
 from palace_pipeline.exports.text import clean_text
 from palace_pipeline.search.answers import Answers, Hit
 from palace_pipeline.search.complete import months_gone
-from palace_pipeline.search.corpus import Corpus, CorpusReader, Days, moved
+from palace_pipeline.search.corpus import Corpus, CorpusReader, Days, moved, texts_of
 from palace_pipeline.search.languages import Embedder
 from palace_pipeline.search.meaning import Load, MeaningReader
 from palace_pipeline.search.near import Meaning, allowed_rows, nearest_chunks, shares_of_words
 from palace_pipeline.search.ranking import Verdict, Weights, verdict_of, weigh
 from palace_pipeline.search.rows import RowReader
+from palace_pipeline.search.spelling import respelled
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store.lake import Key, Lake
 from palace_pipeline.store.lexical import Filters, LexicalReader, StaleIndexError, commit_of, open_reader
@@ -37,6 +39,8 @@ _POOL = 40
 """Chunks whose messages are looked at, at least; twice the hits that are asked for if that is more."""
 
 
+_LOOKED_UP = 5
+"""Chunks in which the spelling of a word is looked up."""
 NO_WORD = "The question holds no word to look for."
 
 
@@ -76,6 +80,8 @@ class SearchResult:
     tried: str
     missing: tuple[str, ...] = ()
     """What could not be looked through, in words; `tried` says it too."""
+    slips: tuple[str, ...] = ()
+    """Words of the question that stand nowhere and were read as words a letter away."""
 
     def by_conversation(self) -> list[Found]:
         """The hits grouped for people: conversations in the order of their best hit."""
@@ -114,7 +120,8 @@ def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
 @dataclass(slots=True, frozen=True, eq=False)
 class Asked:
     """A question with all that it is asked of. `allowed` (which chunks the filters leave) and `meaning` are by place in
-    `corpus.chunks`; `troubles`: what could not be looked through, in words; `gone`: what is not there at all."""
+    `corpus.chunks`; `troubles`: what could not be looked through, in words; `gone`: what is not there at all;
+    `slips`: words that were read as others (`spelling.respelled`)."""
 
     query: str
     terms: QueryTerms
@@ -127,6 +134,7 @@ class Asked:
     reader: LexicalReader | None
     troubles: tuple[str, ...]
     gone: tuple[str, ...]
+    slips: tuple[str, ...]
     unread: Mapping[tuple[str, str], str]
     """What could not be read since the question was asked (`RowReader.unread`)."""
 
@@ -175,7 +183,7 @@ class Searcher:
     def search(self, query: str, *, limit: int = 10, recent: date | None = None, **only: Unpack[Only]) -> SearchResult:
         """The messages nearest to a question, best first, at most `limit`; with `recent` (today, as a rule) those of the last
         months before others that are as near."""
-        asked = self.ask(query, **only)
+        asked = self.ask(query, respell=True, **only)
         if asked is None:
             return SearchResult(clean_text(query).strip(), "none", [], NO_WORD)
         words = shares_of_words(asked.reader, asked.terms, asked.weights, asked.filters, asked.corpus, asked.allowed)
@@ -185,16 +193,16 @@ class Searcher:
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
         verdict = verdict_of(near.nearest, *answers.coverage(), wanted, across=near.across) if ranked else "none"
         hits = answers.hits(ranked[:limit])
-        return SearchResult(asked.query, verdict, hits, asked.tried(asked.missing), asked.missing)
+        return SearchResult(asked.query, verdict, hits, asked.tried(asked.missing), asked.missing, asked.slips)
 
     def corpus(self) -> Corpus:
         """The chunks as they are now."""
         return self._corpus.read()
 
-    def ask(self, query: str, *, as_passage: bool = False, **only: Unpack[Only]) -> Asked | None:
+    def ask(self, query: str, *, as_passage: bool = False, respell: bool = False, **only: Unpack[Only]) -> Asked | None:
         """A question made ready: what it is compared with, and how near each chunk is in meaning; None without a word.
 
-        `as_passage`: it is no question but a text like those of the archive.
+        `as_passage`: it is no question but a text like those of the archive; `respell`: misspelt words are read as meant.
         """
         query = clean_text(query).strip()
         terms = query_terms(query)
@@ -214,6 +222,9 @@ class Searcher:
                 spans = self._corpus.spans()
                 allowed = allowed & days.between(spans)
                 unread += (trouble for trouble in spans.unread if trouble not in unread)
+            slips: tuple[str, ...] = ()
+            if respell and reader:
+                terms, slips = respelled(query, terms, reader, partial(self._holding, reader, corpus))
             frequency = reader.document_frequency if reader else lambda _: 0
             weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
             meaning, no_meaning = self._meaning.of(corpus, query, vector, as_passage=as_passage)
@@ -221,7 +232,7 @@ class Searcher:
         unread_rows = self.rows.unread
         gone = self._months_gone(corpus)
         return Asked(
-            query, terms, weights, filters, days, corpus, allowed, meaning, reader, troubles, gone, unread_rows
+            query, terms, weights, filters, days, corpus, allowed, meaning, reader, troubles, gone, slips, unread_rows
         )
 
     def _left_by(self, filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
@@ -230,6 +241,12 @@ class Searcher:
         if kept is None or kept[0] is not corpus or kept[1] != filters:
             self._allowed = kept = (corpus, filters, allowed_rows(corpus, filters))
         return kept[2]
+
+    def _holding(self, reader: LexicalReader, corpus: Corpus, term: str) -> Iterator[str]:
+        """The texts of some chunks that hold a term."""
+        hits = reader.search(QueryTerms({term: 1.0}, ()), _LOOKED_UP, boosts={"body": 1.0})
+        places = [corpus.place_of[drawer_id] for drawer_id, _ in hits if drawer_id in corpus.place_of]
+        yield from texts_of(self.rows, corpus.chunks[places]).values()
 
     def _months_gone(self, corpus: Corpus) -> tuple[str, ...]:
         """`months_gone`; a corpus is another when files have come or gone."""

@@ -179,6 +179,10 @@ class LexicalReader:
         """In how many drawers' own text a term stands (a character of a paired script: alone or inside a run)."""
         return max(self._searcher.doc_freq("body", term), self._searcher.doc_freq("characters", term))
 
+    def holds(self, term: str) -> bool:
+        """Does a term stand anywhere: in a text, a title or a context?"""
+        return any(self._searcher.doc_freq(name, term) for name in (*FIELD_BOOSTS, "characters"))
+
     def search(
         self,
         terms: QueryTerms,

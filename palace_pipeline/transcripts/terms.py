@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -46,6 +46,7 @@ _SINGLE = re.compile(rf"[{_PAIRED}]")
 _PHRASE_LANGUAGES = ("zh", "ja", "ko", "th")
 PARTICLE_WEIGHT = 0.2
 LEAST_RELATED, MOST_RELATED = 5, 40
+_LEAST_MISSPELT = 6
 """Letters of a word that may have related forms."""
 # What follows a base character and may be composed with it: looked at together, so that places in the text stay known.
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]*")
@@ -168,7 +169,9 @@ def _of_characters(piece: str, particles: frozenset[str]) -> Generator[tuple[str
 
 def plain_form(text: str) -> str:
     """Text as it is compared word for word: compatibility form, simplified characters, case folded, blanks as one."""
-    return " ".join(_fold(_plain(text)).split())
+    plain = _plain(text)
+    # Word by word: whether a word keeps its accents must not depend on the words beside it.
+    return " ".join(_fold(plain).split() if plain.isascii() else map(_fold, plain.split()))
 
 
 def written_traditionally(text: str) -> bool:
@@ -199,7 +202,12 @@ def related(asked: str, term: str) -> bool:
     short, long = sorted((asked, term), key=len)
     if long.startswith(short):
         return len(short) >= 0.6 * len(long)
-    return len(short) >= 6 and len(long) - len(short) <= 1 and asked[0] == term[0] and _one_apart(short, long)
+    return (
+        len(short) >= _LEAST_MISSPELT
+        and len(long) - len(short) <= 1
+        and asked[0] == term[0]
+        and _one_apart(short, long)
+    )
 
 
 def _one_apart(short: str, long: str) -> bool:
@@ -209,6 +217,33 @@ def _one_apart(short: str, long: str) -> bool:
         return short[at:] == long[at + 1 :]
     swapped = short[at + 1 : at + 2] + short[at : at + 1]
     return short[at + 1 :] == long[at + 1 :] or (swapped == long[at : at + 2] and short[at + 2 :] == long[at + 2 :])
+
+
+_LATIN = "abcdefghijklmnopqrstuvwxyz"
+_LATIN_OTHER = "æœøłđðþı"
+"""Letters of their own; the others lose their accents (`plain_form`)."""
+_CYRILLIC = "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґ"
+_GREEK = "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώ"
+
+
+def one_letter_away(term: str) -> Iterator[str]:
+    """The words into which one slip of the pen turns a word (in `plain_form`): a letter left out, added or
+    changed, or two in the wrong order; never the first letter. Words of fewer than six letters have none: each is a word of its own."""
+    if not (_LEAST_MISSPELT <= len(term) <= MOST_RELATED and term.isalpha()):
+        return
+    alphabet = next((one for one in (_CYRILLIC, _GREEK) if term[0] in one), _LATIN)
+    if alphabet is _LATIN and not term.isascii():
+        alphabet += _LATIN_OTHER
+    for at in range(1, len(term)):
+        yield term[:at] + term[at + 1 :]
+        if at + 1 < len(term) and term[at] != term[at + 1]:
+            yield term[:at] + term[at + 1] + term[at] + term[at + 2 :]
+        for letter in alphabet:
+            if letter != term[at]:
+                yield term[:at] + letter + term[at + 1 :]
+    for at in range(1, len(term) + 1):
+        for letter in alphabet:
+            yield term[:at] + letter + term[at:]
 
 
 @dataclass(slots=True, frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palace_pipeline.transcripts.terms import index_terms, paired_characters, query_terms, terms
+from palace_pipeline.transcripts.terms import index_terms, paired_characters, plain_form, query_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,7 @@ def test_a_text_finds_itself(text: str) -> None:
     query = query_terms(text)
     assert set(query.weights) <= indexed
     assert set(query.characters) <= indexed
+
+
+def test_whether_a_word_keeps_its_accents_does_not_depend_on_its_neighbours() -> None:
+    assert plain_form("φθινόπωρο") in plain_form("Überweisung im φθινόπωρο")
