@@ -9,7 +9,7 @@ import struct
 import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STEPS = "▁▂▃▄▅▆▇█"
@@ -97,15 +97,17 @@ def calendar(days: Mapping[date, float], year: int) -> str:
     first, last = date(year, 1, 1), date(year, 12, 31)
     own = {day: value for day, value in days.items() if day.year == year}
     largest = max(own.values(), default=0)
-    start = first - timedelta(days=first.weekday())
-    weeks = [start + timedelta(weeks=n) for n in range((last - start).days // 7 + 1)]
+    # Numbers of days: the last week of the calendar's last year ends behind it.
+    start = first.toordinal() - first.weekday()
+    weeks = range(start, last.toordinal() + 1, 7)
+    by_number = {day.toordinal(): value for day, value in own.items()}
     head = [" "] * (len(weeks) + 3)
     for month, name in enumerate(_MONTHS, start=1):
-        column = (date(year, month, 1) - start).days // 7
+        column = (date(year, month, 1).toordinal() - start) // 7
         head[column : column + 3] = name
     lines = [f"{year} {''.join(head)}".rstrip()]
     for number, name in enumerate(_WEEKDAYS):
-        cells = (_SHADES[_level(own.get(week + timedelta(days=number), 0), largest, 4)] for week in weeks)
+        cells = (_SHADES[_level(by_number.get(week + number, 0), largest, 4)] for week in weeks)
         lines.append(f"{name}  {''.join(cells)}".rstrip())
     return "\n".join([*lines, *_scale(largest)])
 

@@ -6,6 +6,7 @@ import struct
 import zlib
 from datetime import date
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,12 @@ def test_calendar_by_eye() -> None:
     assert lines[1] == "Mon  ▒"
     assert lines[2] == "Tue  " + " " * 52 + "█"
     assert lines[7] == "Sun"
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_the_first_and_the_last_year_can_be_drawn(year: int) -> None:
+    lines = calendar({date(year, 1, 1): 4, date(year, 12, 31): 4}, year).split("\n")
+    assert sum(line.count("█") for line in lines[1:8]) == 2
 
 
 def decoded(png: bytes) -> tuple[int, int, list[bytes]]:

@@ -368,11 +368,11 @@ def explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, UsageError | SettingsError):
         return USAGE, str(error)
     from palace_pipeline.cli.archive import TELLING
-    from palace_pipeline.store.files import DISK_FULL, disk_is_full
+    from palace_pipeline.store.files import DISK_FULL, Told, disk_is_full
     from palace_pipeline.store.quiet import DAMAGED, is_damage
 
     if isinstance(error, TELLING):
-        return 1, str(error)
+        return USAGE if isinstance(error, Told) and error.usage else 1, str(error)
     if isinstance(error, sqlite3.Error) and is_damage(error):
         return 1, DAMAGED
     if disk_is_full(error, default_home()):

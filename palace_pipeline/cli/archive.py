@@ -193,6 +193,11 @@ def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:
             " · ".join(counted(receipt[f"{one}s"], one) for one in ("day", "page", "drawer", "vector"))
             + f" · {counted(masked, 'place')} masked · {sum(receipt['seconds'].values()):.1f} s of work"
         )
+    if new := receipt["conflicts"]:
+        out(
+            f"of {counted(new, 'page')} that you changed the archive has something new to say: it stands beside; "
+            "see: palace conflicts"
+        )
     for held in receipt["withheld_places"]:
         places = ", ".join(f"{place['place']}: {place['kind']}" for place in held["places"][:5])
         out(f"withheld {held['what']}: {held['provider']}:{held['conversation_id']} ({places})")

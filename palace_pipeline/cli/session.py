@@ -31,6 +31,10 @@ DASHES = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 Id = Annotated[str, typer.Argument(help="Id of the session, as `new` printed it.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; again for more, at most five.")]
 Text = Annotated[str | None, typer.Argument(help="The text; without it stdin is read.", show_default=False)]
+Entity = Annotated[str | None, typer.Option(help="Of this person, place or thing.")]
+_NOBODYS = "a preference is nobody's: leave --entity out"
+_NAMED = 10
+"""Entries left out of a part of a context that are named on a terminal."""
 Summary = Annotated[str | None, typer.Option(help="At most 80 characters; else the conclusion's first sentence.")]
 
 
@@ -70,14 +74,17 @@ def append(
     tokens_out: Annotated[int, typer.Option(min=0, help="Tokens to add to those written.")] = 0,
     json: Json = False,
 ) -> None:
-    """Add an entry to a section of a session.
+    """Add an entry to a section of a session; a closed one is open again.
 
     palace session append 20261130-0915-1a2b3c4 todo "- [ ] buy a thermostat"
     """
+    said = _said(text)
+    if not said.strip() and not (tag or model or summary or tokens_in or tokens_out):
+        raise UsageError("an empty text adds nothing; nothing was changed")
     page = _workspace().append(
         session,
         section,
-        _said(text),
+        said,
         who=who,
         at=_instant(at),
         tags=tag or (),
@@ -109,8 +116,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a session, or list the last ones."""
-    from palace_pipeline.workspace import names
-
     workspace = _workspace()
     if session is not None:
         page = workspace.load(session)
@@ -121,12 +126,16 @@ def show(
 
             out(render(page.session).rstrip("\n"))
         return
-    pages = [workspace.load(identity) for path in workspace.sessions() if (identity := names.id_of(path))][:limit]
+    pages, unread = workspace.youngest(limit)
     if json:
         out_json([_listed(page, workspace.home) for page in pages])
     for page in pages if not json else ():
         listed = _listed(page, workspace.home)
         out("\t".join(str(listed[name] or "") for name in ("id", "status", "title", "summary")))
+    for path, why in unread:
+        say(f"not read: {path}: {why}")
+    if unread:
+        raise typer.Exit(NOT_TAKEN)
 
 
 @memory_app.command("set", context_settings=DASHES)
@@ -136,7 +145,8 @@ def set_memory(
     preference: Annotated[
         bool, typer.Option("--preference", help="How something is wanted, rather than what is.")
     ] = False,
-    entity: Annotated[str | None, typer.Option(help="Of this person, place or thing.")] = None,
+    entity: Entity = None,
+    json: Json = False,
 ) -> None:
     """Write a fact, or overwrite it.
 
@@ -146,14 +156,41 @@ def set_memory(
 
     workspace, said = _workspace(), _said(value)
     if preference and entity:
-        raise UsageError("a preference is nobody's: leave --entity out")
+        raise UsageError(_NOBODYS)
+    if not said.strip():
+        raise UsageError("no value, and nothing was changed; what is to go is taken out with: palace memory remove KEY")
+    file = memory.PREFERENCES if preference else memory.FACTS
     try:
         if entity is not None:
-            memory.set_entity(workspace, entity, key, said)
+            file = memory.set_entity(workspace, entity, key, said).relative_to(workspace.home)
         else:
             (memory.set_preference if preference else memory.set_fact)(workspace, key, said)
     except ValueError as error:
         raise UsageError(f"{error}; write a word before its value") from None
+    if json:
+        out_json({"path": file.as_posix()})
+
+
+@memory_app.command("remove")
+def remove_memory(
+    key: Annotated[str, typer.Argument(help="What it is about.")],
+    preference: Annotated[bool, typer.Option("--preference", help="A preference, no fact.")] = False,
+    entity: Entity = None,
+    json: Json = False,
+) -> None:
+    """Take a fact out. What else stands in its file stays; a Git history of the home keeps it.
+
+    palace memory remove "oven"
+    """
+    from palace_pipeline.workspace import memory
+
+    if preference and entity:
+        raise UsageError(_NOBODYS)
+    file = memory.remove(_workspace(), key, preference=preference, entity=entity)
+    if file is None:
+        raise UsageError(f"there is nothing about {key!r}; see what there is with: palace memory show")
+    if json:
+        out_json({"path": file.as_posix()})
 
 
 @memory_app.command("show")
@@ -216,8 +253,12 @@ def context(
         return
     out(found.text.rstrip("\n"))
     say(f"{found.tokens:,} of {found.budget:,} tokens ({counted})")
-    for one in found.left_out:
-        say(f"left out of {one['part']}: {one['what']} ({one['tokens']:,} tokens)")
+    for part in found.parts:
+        for one in part.left_out[:_NAMED]:
+            say(f"left out of {part.name}: {one['what']} ({one['tokens']:,} tokens)")
+        if more := part.left_out[_NAMED:]:
+            tokens = sum(int(one["tokens"]) for one in more)
+            say(f"left out of {part.name}: {len(more):,} more ({tokens:,} tokens; --json names them all)")
 
 
 def _workspace() -> Workspace:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar
 
 TEMPORARY_PREFIX = ".tmp-"
 DISK_FULL = "The disk is full. What was finished before is kept; make room and run: palace ingest"
@@ -21,6 +22,9 @@ _ROOM_BYTES = 256 * 1024
 
 class Told(RuntimeError):
     """An error whose words are made for people and hold no content: what happened, what was kept, what to do."""
+
+    usage: ClassVar[bool] = False
+    """Was something asked that cannot be meant (exit code 2), or did something fail (1)?"""
 
 
 def disk_is_full(error: BaseException, folder: Path) -> bool:

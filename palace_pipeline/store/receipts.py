@@ -32,6 +32,7 @@ def receipt_of(found: dict[str, Any] | None = None) -> dict[str, Any]:
         "withheld_places": [],
         "checks": [],
         "pages": 0,
+        "conflicts": 0,
         "drawers": 0,
         "vectors": 0,
         "days": 0,
@@ -59,6 +60,7 @@ def compose(ledger: Ledger, batch: str) -> dict[str, Any]:
         receipt["withheld_fields"] += counts.get("withheld_fields", 0)
         receipt["withheld"] += counts.get("withheld_conversations", 0) + counts.get("withheld", 0)
         receipt["pages"] += counts.get("pages", 0) if stage == "pages" else 0
+        receipt["conflicts"] += counts.get("conflicts", 0) if stage == "pages" else 0
         receipt["drawers"] += counts.get("drawers", 0) if stage == "drawers" else 0
         receipt["vectors"] += counts.get("vectors", 0) if stage == "drawers" else 0
         receipt["days"] += counts.get("days", 0) if stage == "normalized" else 0

@@ -350,7 +350,10 @@ def _message_columns(rows: pl.LazyFrame, zone: tzinfo) -> pl.LazyFrame:
     as_written = (
         pl.col("local_time").str.slice(0, 19).str.to_datetime("%Y-%m-%dT%H:%M:%S", time_unit="us", strict=False)
     )
-    return rows.with_columns(words=words_of("text"), visible=visible, local_at=pl.coalesce(on_the_clock, as_written))
+    local = pl.coalesce(on_the_clock, as_written)
+    # An instant of the calendar's last hours has no local time in a zone that is ahead: no program can read that year.
+    local_at = pl.when(local.dt.year().is_between(1, 9999)).then(local)
+    return rows.with_columns(words=words_of("text"), visible=visible, local_at=local_at)
 
 
 def _statements(script: str) -> list[str]:

@@ -27,6 +27,9 @@ CHAT_LINKS = {"chatgpt": "https://chatgpt.com/c/", "claude": "https://claude.ai/
 """Where a conversation is seen in its product: an address that its id follows."""
 _FOLDED = {"tool_call": "Tool call", "tool_result": "Tool result", "thinking": "Thinking", "system": "System"}
 
+_SECTIONS = {"judgement": "Judgement", "conclusion": "Conclusion", "todo": "To do"}
+"""Sections of a live session whose entries are all the assistant's; the id of a row begins with its section."""
+
 
 def shown_rows(conversation: Conversation) -> list[Message]:
     """The rows that stand on a page: those of the active branch that the source does not hide."""
@@ -72,7 +75,9 @@ def title_of(message: Message, provider: str) -> str:
 def said_by(message: Message, provider: str) -> str:
     """Who said it, or for what people do not see: what it is, and the tool's name."""
     if message.role in VISIBLE_ROLES:
-        return squeezed(message.speaker or "", 80) or _label(message.role, provider)
+        name = squeezed(message.speaker or "", 80) or _label(message.role, provider)
+        section = _SECTIONS.get(message.message_id.partition(":")[0]) if provider == "session" else None
+        return f"{name} · {section}" if section else name
     label = _FOLDED.get(message.kind) or message.role.capitalize()
     name = squeezed(message.tool_name or message.speaker or "", 80)
     return f"{label}: {name}" if name else label

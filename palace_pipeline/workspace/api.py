@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +32,10 @@ from palace_pipeline.workspace.session import (
     PART,
     SUMMARY_LENGTH,
     Session,
+    Status,
     as_entry,
     body_size,
+    given_summary,
     one_line,
     render,
     summary_of,
@@ -60,9 +62,17 @@ _TRIES = 4
 class NoSession(Told):
     """There is no session of this id."""
 
+    usage = True
+
 
 class NotSaid(Told):
     """What was to be written is no session, section or tag; the text says what to write instead."""
+
+    usage = True
+
+
+class NotText(Told):
+    """A page holds what is no text in any encoding that Palace knows; it was left as it is."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -155,7 +165,7 @@ class Workspace:
         """Add an entry to a section (`input`, `judgement`, `tools`, `conclusion`, `todo`, or a heading's name).
 
         `who`: the speaker, or the tool's name. `at`: with an offset (default: now). Tags come to those that are there,
-        `tokens_*` are added up; a closed session is open again unless `close`.
+        `tokens_*` are added up; a text opens a closed session again, unless `close`.
         """
         where = section_named(section)
         time = at or self.now().replace(microsecond=0)
@@ -173,10 +183,10 @@ class Workspace:
                     kept,
                     tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
                     model=one_line(said["model"], 80) or kept.model,
-                    summary=one_line(said["summary"], SUMMARY_LENGTH) or kept.summary,
+                    summary=one_line(said["summary"], SUMMARY_LENGTH) or given_summary(kept),
                     tokens_in=_sum(kept.tokens_in, tokens_in),
                     tokens_out=_sum(kept.tokens_out, tokens_out),
-                    status="conflict" if kept.status == "conflict" else "closed" if close else "open",
+                    status=_status(kept.status, close=close, more=bool(said["text"].strip())),
                     sections={name: list(entries) for name, entries in kept.sections.items()},
                 )
                 if said["text"].strip():
@@ -248,7 +258,7 @@ class Workspace:
         data, seen = read_page(path)
         text = decode(data)
         if text is None:
-            raise NotSaid(f"{path} cannot be read as text; save it as UTF-8")
+            raise NotText(f"{path} cannot be read as text; save it as UTF-8")
         read = parse(text, path, self.settings.workspace.language)
         note_problems(self.home, path, read.problems)
         return Page(path, read, seen)
@@ -271,9 +281,11 @@ class Workspace:
         return found
 
     def sessions(self) -> Iterable[Path]:
-        """Paths of all sessions, youngest first. A day that is a symbolic link is not followed, and noted in the log."""
+        """Paths of all sessions, youngest first; those that a clock which was ahead has dated come last, or they would be
+        the recent ones for years. A day that is a symbolic link is not followed, and noted in the log."""
         assert_own(self.home, Path(names.SESSIONS))
-        for folder in _entries(self.home / names.SESSIONS):
+        tomorrow = (self.now() + timedelta(days=1)).date().isoformat()
+        for folder in sorted(_entries(self.home / names.SESSIONS), key=lambda folder: folder.name > tomorrow):
             if folder.is_symlink():
                 append_error(
                     self.home, "damaged", folder, "a symbolic link, not followed; put the folder here", once=True
@@ -282,6 +294,23 @@ class Workspace:
             found = [path for path in _entries(folder) if names.id_of(path) is not None and plain_file(path)]
             copies = names.copies(map(str, found))
             yield from (path for path in found if str(path) not in copies)
+
+    def youngest(self, most: int, *, but: str | None = None) -> tuple[list[Page], list[tuple[str, str]]]:
+        """The last sessions, at most so many, without the one of the id `but`; and those that could not be read: (path
+        below the home, why)."""
+        pages, unread = list[Page](), list[tuple[str, str]]()
+        for path in self.sessions():
+            session = names.id_of(path)
+            if len(pages) == most:
+                break
+            if session is None or session == but:
+                continue
+            try:
+                pages.append(self.load(session))
+            except (Told, OSError) as error:
+                why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                unread.append((path.relative_to(self.home).as_posix(), why))
+        return pages, unread
 
     def artifacts(self) -> Path:
         """Today's folder for files that agents make, made if need be. Palace neither reads nor redacts what lies there."""
@@ -418,6 +447,13 @@ def _few(tags: Sequence[str]) -> list[str]:
 
 def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for text in tags if (tag := as_tag(text))))[:MOST_TAGS]
+
+
+def _status(before: Status, *, close: bool, more: bool) -> Status:
+    """The status after an entry. A conflict stays one: somebody has to look."""
+    if before == "conflict":
+        return before
+    return "closed" if close else "open" if more else before
 
 
 def _sum(known: int | None, more: int) -> int | None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from palace_pipeline.transcripts.terms import index_terms
-from palace_pipeline.workspace import index, memory, names
+from palace_pipeline.workspace import index, memory
 from palace_pipeline.workspace.api import Page, Workspace
 from palace_pipeline.workspace.sections import NAMES
 from palace_pipeline.workspace.session import heading, in_time, summary_of, todos
@@ -108,11 +107,12 @@ def assemble(
     facts = Piece("facts", budgets["facts"])
     _fill(facts, _facts(workspace, f"{text}\n{page.session.title if page else ''}"), count)
     recent = Piece("recent", budgets["recent"])
-    others = [path for path in islice(workspace.sessions(), RECENT + 1) if names.id_of(path) != session]
-    _fill(recent, _recent(workspace, others[:RECENT]), count)
+    others, unread = workspace.youngest(RECENT, but=session)
+    _fill(recent, _recent(workspace, others), count)
+    recent.left_out += [{"what": f"{path}: it cannot be read ({why})", "tokens": 0} for path, why in unread]
     references = Piece("references", budgets["references"])
     if budgets["references"]:
-        shown = {path.relative_to(workspace.home).as_posix() for path in others}
+        shown = {other.path.relative_to(workspace.home).as_posix() for other in others}
         _fill(references, _references(workspace.home, text, shown), count)
     parts = (facts, recent, references, own, said)
     return Context(_text(parts), sum(part.tokens for part in parts), tokens, counted, parts)
@@ -133,24 +133,22 @@ def _facts(workspace: Workspace, said: str) -> Iterator[tuple[str, str]]:
     """Facts and preferences, and the files of entities that are mentioned."""
     for name, found in (("fact", memory.facts(workspace)), ("preference", memory.preferences(workspace))):
         for key, value in found.items():
-            yield f"{name}: {key}", f"- {key}: {value}"
+            yield f"{name}: {key}", f"- {key}: {value}" if name == "fact" else f"- {key}: {value} (preference)"
     for path, called, text in memory.entities(workspace.home):
         if memory.mentioned(called, said):
             yield (
                 path.relative_to(workspace.home).as_posix(),
-                f"### {called[0]}\n\n{text.partition(chr(10))[2].strip()}".strip(),
+                f"\n### {called[0]}\n\n{text.partition(chr(10))[2].strip()}".rstrip(),
             )
 
 
-def _recent(workspace: Workspace, paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    for path in paths:
-        identity = names.id_of(path)
-        assert identity is not None
-        session = workspace.load(identity).session
+def _recent(workspace: Workspace, pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
+    for page in pages:
+        session = page.session
         waiting = todos(session)[0]
         facts = [session.status, f"{waiting} to do" if waiting else ""]
-        said = f"- {identity} {session.title}: {summary_of(session) or '(no summary)'}"
-        yield path.relative_to(workspace.home).as_posix(), f"{said} ({', '.join(filter(None, facts))})"
+        said = f"- {page.id} {session.title}: {summary_of(session) or '(no summary)'}"
+        yield page.path.relative_to(workspace.home).as_posix(), f"{said} ({', '.join(filter(None, facts))})"
 
 
 def _references(home: Path, text: str, shown: set[str]) -> Iterator[tuple[str, str]]:

@@ -93,8 +93,8 @@ def _acquire(path: Path, until: float) -> Lock:
         if time.monotonic() > until:
             holder = _said(path)
             raise PageBusy(
-                f"{path.name} is held by process {holder.get('pid', '?')} on {holder.get('host', '?')}. Nothing was "
-                "changed; try again when it has finished."
+                f"{path} is held by process {holder.get('pid', '?')} on {holder.get('host', '?')}. Nothing was changed; "
+                "try again when it has finished. If there is no such process any more, delete that file."
             )
         time.sleep(random.uniform(0, _LONGEST_PAUSE))
 
@@ -128,7 +128,8 @@ def _host() -> str:
 
 
 def _stale(path: Path) -> bool:
-    """Whether a lock's process is dead or its time is over; False if it is gone."""
+    """Whether a lock's process is dead or its time is over; False if it is gone. Its time is over at its `until`, but
+    always so many seconds after the file was made: the clock of who wrote it may have been wrong."""
     try:
         made = path.stat().st_mtime
     except FileNotFoundError:
@@ -139,7 +140,7 @@ def _stale(path: Path) -> bool:
         pid = int(str(said["pid"]))
     except (KeyError, ValueError):
         return time.time() - made > _UNREADABLE_SECONDS
-    return time.time() > until or (said.get("host") == _host() and not _alive(pid))
+    return time.time() > min(until, made + LOCK_SECONDS) or (said.get("host") == _host() and not _alive(pid))
 
 
 def _said(path: Path) -> dict[str, object]:

@@ -18,6 +18,7 @@ from palace_pipeline.transcripts import front_matter
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace.front import bare_masks
 from palace_pipeline.workspace.locks import locked
+from palace_pipeline.workspace.logs import append_error
 from palace_pipeline.workspace.session import one_line
 from palace_pipeline.workspace.writing import (
     PageChanged,
@@ -71,6 +72,20 @@ def set_entity(workspace: Workspace, name: str, key: str, value: str) -> Path:
     return workspace.home / path
 
 
+def remove(workspace: Workspace, key: str, *, preference: bool = False, entity: str | None = None) -> Path | None:
+    """Take the line of a key out of the facts, the preferences or an entity's file; returns that file (below the home),
+    None if there is no such line. Raises what `Workspace` raises."""
+    key = _as_key(key)
+    file: Path | None = PREFERENCES if preference else FACTS
+    if entity is not None:
+        called = (path for path, names, _ in entities(workspace.home) if any(_same(one, entity) for one in names))
+        file = next((path.relative_to(workspace.home) for path in called), None)
+    if file is None or not any(_same(key, known) for known in lines_of(_text(workspace.home, file))):
+        return None
+    _edit(workspace.home, file, lambda text: without_line(text, key))
+    return file
+
+
 def _file_of(home: Path, name: str) -> Path:
     """The file (below the home) of an entity of a name: the one that is called so, be it by an alias, else a new one.
 
@@ -100,7 +115,11 @@ def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:
     assert_own(home, ENTITIES)
     folder = home / ENTITIES
     for path in filter(plain_file, sorted(folder.glob("*.md")) if folder.is_dir() else ()):
-        text = _text(home, path)
+        try:
+            text = _text(home, path)
+        except OSError as error:
+            append_error(home, "unread", path, f"it cannot be read ({error.strerror}), so it is left out", once=True)
+            continue
         block, start = front_matter.split(text)
         yield path, tuple(dict.fromkeys([title_of(text) or path.stem, *_aliases(block)])), text[start:].strip()
 
@@ -134,9 +153,15 @@ def with_line(text: str, key: str, value: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def without_line(text: str, key: str) -> str:
+    """A text without the lines of a key."""
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not ((match := _LINE.fullmatch(line)) and _same(match[1], key)))
+
+
 def _set(workspace: Workspace, file: Path, key: str, value: str, *, head: str = "") -> None:
     clean = _clean(workspace, {"key": key, "value": value, "both": f"{key}: {value}"})
-    name = one_line(re.sub(r"[:：*]", " ", bare_masks(clean["key"])), _KEY_LENGTH)
+    name = _as_key(bare_masks(clean["key"]))
     # A value may be a secret only beside its key: then what is masked of both together counts.
     said = clean["value"] if clean["both"] == f"{key}: {value}" else clean["both"].partition(": ")[2] or clean["value"]
     if not name:
@@ -156,6 +181,11 @@ def _clean(workspace: Workspace, said: dict[str, str]) -> dict[str, str]:
     if clean.secrets:
         sweep(workspace.home, hide_secrets(clean.secrets), ())
     return clean.texts
+
+
+def _as_key(text: str) -> str:
+    """A text as the key of a line: nothing in it ends the key."""
+    return one_line(re.sub(r"[:：*]", " ", text), _KEY_LENGTH)
 
 
 def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:

@@ -94,10 +94,18 @@ def is_folder(path: PurePath | str) -> bool:
 
 
 def pages_in(home: Path) -> list[str]:
-    """The pages of all sessions by their paths below a home, in order; no copies."""
-    found = [path.relative_to(home).as_posix() for path in (home / SESSIONS).glob("*/*.md")]
+    """The pages of all sessions by their paths below a home, in order; no copies, and nothing behind a symbolic link."""
+    found = [path.relative_to(home).as_posix() for day in folders_in(home) for path in day.glob("*.md")]
     other = copies(found)
     return sorted(path for path in found if path not in other and id_of(path) is not None)
+
+
+def folders_in(home: Path) -> list[Path]:
+    """The days of all sessions of a home, in order; links are left out."""
+    folder = home / SESSIONS
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if is_folder(path) and path.is_dir() and not path.is_symlink())
 
 
 def own_first(paths: Iterable[str]) -> list[str]:

@@ -178,10 +178,18 @@ def first_sentence(text: str, length: int = SUMMARY_LENGTH) -> str:
 
 
 def summary_of(session: Session) -> str:
-    """The summary the writer gave, else the first sentence of the conclusion."""
-    return session.summary or next(
-        (found for entry in session.sections["conclusion"] if (found := first_sentence(entry.text))), ""
-    )
+    """The summary the writer gave, else the first sentence of the conclusion: of the last one, where it was closed twice."""
+    return session.summary or next(reversed(_conclusions(session)), "")
+
+
+def given_summary(session: Session) -> str:
+    """The summary the writer gave; '' if it is one that Palace made of a conclusion."""
+    return "" if session.summary in _conclusions(session) else session.summary
+
+
+def _conclusions(session: Session) -> list[str]:
+    """First sentences of the conclusions."""
+    return [found for entry in session.sections["conclusion"] if (found := first_sentence(entry.text))]
 
 
 def todos(session: Session) -> tuple[int, int]:

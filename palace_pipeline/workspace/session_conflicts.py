@@ -27,9 +27,7 @@ class NothingBeside(Told):
 
 def find(home: Path) -> list[Pair]:
     """All conflicts of sessions, in order of path. A page that cannot be read is left out."""
-    folder = home / names.SESSIONS
-    days = sorted(path for path in folder.iterdir() if names.is_folder(path)) if folder.is_dir() else []
-    return [pair for day in days if day.is_dir() for pair in _in_folder(day)]
+    return [pair for day in names.folders_in(home) for pair in _in_folder(day)]
 
 
 def _in_folder(folder: Path) -> Iterator[Pair]:

@@ -129,6 +129,7 @@ def test_a_page_of_other_rows_is_told_apart(changed: dict[str, object], said: st
         ("chatgpt", " \n ", "empty"),
         ("chatgpt", "a", "too short"),
         ("chatgpt", "好", "too short"),
+        ("session", "a", "healthy"),
         ("whatsapp", "好", "healthy"),
         ("whatsapp", "👍", "healthy"),
         ("whatsapp", "a", "too short"),

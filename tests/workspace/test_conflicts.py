@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palace_pipeline.cli.archive import show_receipt
 from palace_pipeline.doctor import examine
 from palace_pipeline.purge import purge_conversation
 from palace_pipeline.store.home import Home
+from palace_pipeline.store.receipts import compose
 from palace_pipeline.transcripts.page import parse
 from palace_pipeline.transcripts.page_parts import segments
 from palace_pipeline.workspace.conflicts import NotResolved, find, lines_between, resolve
@@ -63,6 +65,15 @@ def test_the_page_stays_and_the_new_state_goes_beside_it_with_a_line_in_the_log(
     assert "-thanks" in shown
     assert not any(line[1:].strip() in ("- mine", "My notes.", "tags: []") for line in shown if line[0] in "+-")
     assert not any(line[1:].startswith(("<!-- palace:", "palace:", "status:")) for line in shown)
+
+
+def test_the_receipt_says_that_it_came_up(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    with home.ledger() as ledger:
+        receipt = compose(ledger, "test")
+    assert receipt["conflicts"] == 1
+    show_receipt(receipt, home, dry_run=False)
+    said = "of 1 page that you changed the archive has something new to say: it stands beside; see: palace conflicts"
+    assert said in capsys.readouterr().out
 
 
 def test_both_sides_are_listed_for_people_and_for_programs(home: Home, palace: Run) -> None:

@@ -138,6 +138,25 @@ def test_stats_show_tags_tokens_and_todos_over_time(home: Home, funnel: Funnel) 
     assert "烤箱" in text
 
 
+def test_a_session_of_the_last_hour_of_the_calendar_stops_no_statistics(tmp_path: Path, funnel: Funnel) -> None:
+    from palace_pipeline.store.sql import query
+    from palace_pipeline.store.stats import create_stats
+    from palace_pipeline.trends import plots_as_markdown, trends
+
+    home = home_at(tmp_path / "home")
+    home = Home(home.settings.model_copy(update={"display_zone": "Asia/Shanghai"}))
+    workspace = _live(home, funnel)
+    page = workspace.new("x", input="what is left?", ts=datetime.fromisoformat("9999-12-31T23:30:00+00:00"))
+    workspace.append(page.id, "conclusion", "An hour.", at=datetime.fromisoformat("9999-12-31T23:40:00-05:00"))
+    workspace.append(page.id, "todo", "- [ ] one", at=datetime.fromisoformat("9999-12-31T12:00:00+00:00"))
+    take(home, home.path / "sessions")
+    create_stats(home.path)
+    assert "9999 Jan" in trends(home.path).as_text()
+    assert plots_as_markdown(home.path)
+    _, rows = query(home.path, "SELECT local_at FROM messages WHERE visible ORDER BY created_at")
+    assert [row[0] and row[0].isoformat() for row in rows] == ["9999-12-31T20:00:00", None, None]
+
+
 def test_a_session_that_somebody_wrote_without_palace_gets_its_row(home: Home) -> None:
     path = "sessions/2026-11-30/0915-1a2b3c4-by-hand.md"
     page = home.path / path

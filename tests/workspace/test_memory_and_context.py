@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palace_pipeline.workspace import memory
+from palace_pipeline.workspace import memory, names
 from palace_pipeline.workspace.api import Workspace
 from palace_pipeline.workspace.context import assemble, estimated_tokens
 from palace_pipeline.workspace.memory import lines_of, mentioned, set_entity, set_fact, set_preference, with_line
@@ -152,7 +153,7 @@ def test_shares_are_kept_and_the_input_is_never_pushed_out(workspace: Workspace)
 def test_older_ones_are_referred_to_when_they_have_a_share(workspace: Workspace) -> None:
     for number in range(25):
         workspace.new(
-            f"Topic {number}", summary="bike" if number else "the oven thermostat", ts=TS + timedelta(days=number)
+            f"Topic {number}", summary="bike" if number else "the oven thermostat", ts=TS - timedelta(days=30 - number)
         )
     found = assemble(workspace, "our oven thermostat", shares=(15, 15, 10, 60))
     assert "## Older" in found.text
@@ -176,3 +177,36 @@ def test_the_estimate_counts_chinese_by_character() -> None:
     assert estimated_tokens("温控器坏了") == 5
     assert estimated_tokens("abcdefgh") == 2
     assert estimated_tokens("") == 0
+
+
+def test_sessions_of_a_clock_that_was_ahead_do_not_push_out_the_recent_ones(workspace: Workspace) -> None:
+    now = workspace.now()
+    for days in (20_000, 400, 2):
+        workspace.new(f"Ahead {days}", ts=now + timedelta(days=days))
+    session = workspace.new("Now", input="x").id
+    workspace.new("Before", ts=now - timedelta(days=1))
+    assert next(names.id_of(path) for path in workspace.sessions()) == session
+    text = assemble(workspace, "hello").text
+    assert text.index("Now") < text.index("Before") < text.index("Ahead")
+
+
+def test_preferences_and_entities_can_be_told_from_facts(workspace: Workspace) -> None:
+    _workspace_with_past(workspace)
+    text = assemble(workspace, "Jane Doe").text
+    assert "- oven: gas, 2019\n- language: 中文 (preference)\n\n### Jane Doe\n\n- role: technician\n" in text
+
+
+def test_an_entity_that_cannot_be_read_is_noted_and_left_out(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _workspace_with_past(workspace)
+    real = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "nobody.md":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert "technician" in assemble(workspace, "Jane Doe and Nobody").text
+    assert "nobody.md" in (workspace.home / "logs/errors.md").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import os
 import secrets
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -228,6 +229,23 @@ def test_an_expired_lock_is_taken_away_and_one_that_holds_is_not(workspace: Work
     assert not lock.exists()
 
 
+def test_a_lock_holds_no_longer_than_its_file_is_old_whatever_it_says(workspace: Workspace) -> None:
+    from palace_pipeline.workspace.locks import LOCK_SECONDS, PageBusy, locked
+
+    page = workspace.new("x")
+    prefix = names.prefix_of(page.id)
+    lock = page.path.parent / f".{prefix}.lock"
+    lock.write_text('{"pid": 1, "host": "elsewhere", "until": "2099-01-01T00:00:00+00:00", "token": "x"}')
+    with pytest.raises(PageBusy) as told, locked(page.path.parent, prefix, wait_seconds=0):
+        pass
+    assert f"{lock} is held by process 1 on elsewhere" in str(told.value)
+    assert "delete that file" in str(told.value)
+    old = time.time() - LOCK_SECONDS - 1
+    os.utime(lock, (old, old))
+    workspace.append(page.id, "input", "more")
+    assert not lock.exists()
+
+
 def test_who_lost_the_lock_writes_nothing(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     from palace_pipeline.workspace.locks import LockLost
 
@@ -352,3 +370,25 @@ def test_kills_tear_nothing_and_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_thousand_kills(tmp_path: Path) -> None:
     _run("killed", str(tmp_path / "home"), "1000", "20261130", seconds=1200)
+
+
+# --- what a session says of itself ---------------------------------------------------------------------------------------
+
+
+def test_the_summary_is_that_of_the_last_conclusion_unless_the_writer_gave_one(workspace: Workspace) -> None:
+    page = workspace.new("x", input="y")
+    workspace.close(page.id, "Buy it. Soon.")
+    workspace.append(page.id, "input", "no")
+    assert workspace.close(page.id, "We changed our mind. Wait.").session.summary == "We changed our mind."
+    row = index.find(workspace.home, page.id)
+    assert row is not None
+    assert row.summary == "We changed our mind."
+    workspace.close(page.id, "Third.", summary="All of it")
+    assert workspace.close(page.id, "Fourth.").session.summary == "All of it"
+
+
+def test_only_a_text_opens_a_closed_session(workspace: Workspace) -> None:
+    page = workspace.new("x", input="y")
+    workspace.close(page.id, "Done.")
+    assert workspace.append(page.id, "todo", " ", tokens_in=5).session.status == "closed"
+    assert workspace.append(page.id, "todo", "- [ ] z").session.status == "open"
