@@ -227,8 +227,8 @@ _GREEK = "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώ"
 
 
 def one_letter_away(term: str) -> Iterator[str]:
-    """The words into which one slip of the pen turns a word (in `plain_form`): a letter left out, added or
-    changed, or two in the wrong order; never the first letter. Words of fewer than six letters have none: each is a word of its own."""
+    """The words into which one slip of the pen turns a word (in `plain_form`): a letter left out, added or changed, or two in
+    the wrong order; never the first letter. Words of fewer than six letters have none: each is a word of its own."""
     if not (_LEAST_MISSPELT <= len(term) <= MOST_RELATED and term.isalpha()):
         return
     alphabet = next((one for one in (_CYRILLIC, _GREEK) if term[0] in one), _LATIN)
