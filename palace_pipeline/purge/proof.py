@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ LEAST_BYTES = 6
 """Shorter patterns come by chance in compressed data; they are looked for in texts only."""
 _BLOCK = 8 << 20
 _SQLITE = b"SQLite format 3\0"
-_PATHS = ("path", "source_file", "page", "place", "where")
-"""Columns of `palace.duckdb` that hold paths."""
+_NAMES = ("path", "source_file", "page", "place", "where", "title", "project")
+"""Columns of lake and `palace.duckdb` that hold paths, or what names are made of."""
 
 
 class Probes:
@@ -163,8 +164,8 @@ def _in_lake(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) -> I
             # Also a part that does not count any more, or not yet.
             for path in sorted((home.lake.folder / table).glob(f"{month}.*")):
                 rows = pl.read_parquet(path)
-                sources = rows["source_file"].drop_nulls().unique() if "source_file" in rows.columns else ()
-                if any(probes.in_text(text) for text in _texts(rows)) or any(map(probes.in_path, sources)):
+                named = [rows[column].drop_nulls().unique() for column in _NAMES if column in rows.columns]
+                if any(probes.in_text(text) for text in _texts(rows)) or any(map(probes.in_path, chain(*named))):
                     yield f"{table} {path.stem}"
             if keys and not home.lake.read(table, [month], keys=keys, columns=["provider"]).is_empty():
                 yield f"{table} {month} (rows)"
@@ -214,7 +215,7 @@ def _in_tables(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) ->
         ).fetchall()
         for table, column in columns:
             rows = connection.execute(f'SELECT DISTINCT "{column}" FROM {table}')
-            shows = probes.in_path if column in _PATHS else probes.in_text
+            shows = probes.in_path if column in _NAMES else probes.in_text
             while part := rows.fetchmany(10_000):
                 if any(shows(value) for (value,) in part if value):
                     yield f"{table}.{column}"
@@ -312,7 +313,8 @@ def _in_text_file(inside: str, path: Path, probes: Probes) -> bool:
     if path.suffix == ".md" and not inside.startswith("logs/"):
         ours = said[: max(0, said.find("\n---", 4))] if said.startswith("---\n") else ""
         rows = filter(None, map(parse_row, said.split("\n"))) if inside == "index.md" else ()
-        return probes.in_text(said) or probes.in_own(ours) or any(probes.in_path(row.path) for row in rows)
+        named = (text for row in rows for text in (row.path, row.title))
+        return probes.in_text(said) or probes.in_own(ours) or any(map(probes.in_path, named))
     return probes.in_own(said)
 
 

@@ -16,7 +16,7 @@ from palace_pipeline.ingest.sightings import Where, note, settle
 from palace_pipeline.model import Conversation, from_record, message_hash, to_record
 from palace_pipeline.purge.conversations import Raw, drop_raw, files_of, let_go
 from palace_pipeline.purge.proof import Probes
-from palace_pipeline.redaction.forgetting import without_forgotten
+from palace_pipeline.redaction.forgetting import is_name, without_forgotten
 from palace_pipeline.redaction.forgotten import (
     SHORTEST,
     Forgotten,
@@ -28,6 +28,7 @@ from palace_pipeline.redaction.forgotten import (
     masked_path,
     masked_paths,
 )
+from palace_pipeline.redaction.funnel import conversation_fields
 from palace_pipeline.settings import Settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key, Ledger, pack_index, unpack_index
@@ -67,9 +68,10 @@ def search(ledger: Ledger, vault: Vault, value: str) -> Search:
     """Every record, and every raw piece, that shows a value in any of its forms. Raises ValueError if it is too short."""
     forget(value, b"")  # refuses what is too short
     found = Search(forms(value), name_forms(value))
-    probes = Probes(found.forms)
+    probes = Probes(found.forms, found.names)
     for row in ledger.rows("SELECT * FROM sightings WHERE superseded != 2 ORDER BY provider, conversation_id, record"):
-        if _shows(probes, vault.record(row["record"])):
+        record = vault.record(row["record"])
+        if _shows(probes, record) or _named_so(probes, record):
             found.shown.append(Shown((row["provider"], row["conversation_id"]), row["record"], row))
     for row in ledger.rows("SELECT element, pieces FROM elements"):
         pieces: list[str] = orjson.loads(row["pieces"])
@@ -93,6 +95,14 @@ def name_forms(value: str) -> list[str]:
 def _shows(probes: Probes, data: bytes) -> bool:
     # Bytes of a value that is short are found by its text: what is searched here is text.
     return probes.in_bytes(data) or probes.in_text(data.decode("utf-8", "replace"))
+
+
+def _named_so(probes: Probes, record: bytes) -> bool:
+    """Whether a title, or the name of an attachment, shows it as names of files do."""
+    lower = record.decode("utf-8", "replace").lower()
+    if not any(name in lower for name in probes.names):
+        return False  # as a rule
+    return any(probes.in_path(text) for name, text in conversation_fields(from_record(record)) if is_name(name))
 
 
 def _overlapping(vault: Vault, pieces: Sequence[str]) -> Iterator[bytes]:

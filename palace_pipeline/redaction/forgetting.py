@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from palace_pipeline.model import Conversation
-from palace_pipeline.redaction.forgotten import Forgotten, find, masked
+from palace_pipeline.redaction.forgotten import Forgotten, find, masked, masked_path
 from palace_pipeline.redaction.funnel import conversation_fields, with_fields
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt]))")
@@ -28,15 +28,23 @@ def part_mark(name: str, key: bytes) -> bytes:
 
 
 def without_forgotten(conversation: Conversation, values: Sequence[Forgotten], key: bytes) -> Conversation:
-    """The conversation with a mask for every purged value, in its texts and in ids of conversations. Ids of messages stay."""
+    """The conversation with a mask for every purged value, in its texts and in ids of conversations. Ids of messages stay.
+
+    What is a name, or made of one (the title of a document is that of its file), also loses the form that names have.
+    """
     texts = dict(conversation_fields(conversation))
-    clean = {name: masked(text, values, key) for name, text in texts.items()}
+    clean = {name: (masked_path if is_name(name) else masked)(text, values, key) for name, text in texts.items()}
     if clean != texts:
         conversation = with_fields(conversation, clean)
     named = {name: _clean_id(conversation.provider, getattr(conversation, name), values, key) for name in _IDS}
     if any(value != getattr(conversation, name) for name, value in named.items()):
         conversation = replace(conversation, **named)
     return conversation
+
+
+def is_name(field: str) -> bool:
+    """Whether a field of a conversation holds a name: its title, project or source, the name of an attachment."""
+    return field in ("title", "project", "source_file") or (".attachment." in field and field.endswith(".name"))
 
 
 _IDS = ("conversation_id", "forked_from", "parent_conversation_id")

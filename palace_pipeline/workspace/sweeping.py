@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 LOGS = (ERRORS, TOOL_CALLS)
 _LEAST_CUT = 5
 """Characters of a secret that is cut off (by `…`, or at the end of a file name) from which the rest is masked as well."""
+_TITLE = re.compile(r"^# .*", re.MULTILINE)
 _KEY = re.compile(r"[-*+] (?:[^:：\[]|\[[^\]]*\])+(?=[:：])")
 _PARENT = re.compile(r"^[\"']?(?:parent|父会话)\b[^\n]{0,80}?(\d{8}-\d{4}-[0-9a-f]{7})".encode(), re.MULTILINE | re.I)
 _COPY = re.compile(r"\.conflict(?:-\d+)?\.md\Z")
@@ -97,6 +98,7 @@ def hide_values(values: Sequence[Forgotten], key: bytes, mask: str) -> Hide:
         lambda text: masked(text, values, key, mask),
         lambda text: masked_paths(text, values, key, mask),
         lambda part: masked_path(part, values, key, slug(mask)),
+        title=lambda title: masked_path(title, values, key, mask),
     )
 
 
@@ -339,17 +341,25 @@ def _page_by_rules(text: str, path: Path, funnel: Funnel) -> str:
 # --- masks ------------------------------------------------------------------------------------------------------------
 
 
-def _everywhere(text: Callable[[str], str], line: Callable[[str], str], name: Callable[[str], str]) -> Hide:
-    """A `Hide` that knows no difference between places. `line`: of the program's own lines."""
+def _everywhere(
+    text: Callable[[str], str],
+    line: Callable[[str], str],
+    name: Callable[[str], str],
+    *,
+    title: Callable[[str], str] | None = None,
+) -> Hide:
+    """A `Hide` that knows no difference between places. `line`: of the program's own lines; `title`: of what names of files
+    are made of, if that is more."""
+    title = title or text
 
     def page(said: str) -> str:
-        end = said.find("\n---", 4) if said.startswith("---\n") else 0
-        front = "\n".join(map(_in_front(text), said[: max(end, 0)].split("\n")))
-        return front + text(said[max(end, 0) :])
+        end = max(0, said.find("\n---", 4)) if said.startswith("---\n") else 0
+        front = "\n".join(map(_in_front(text), said[:end].split("\n")))
+        return front + _TITLE.sub(lambda found: title(found[0]), text(said[end:]), count=1)
 
     def row(old: Row) -> Row:
         tags = tuple(as_tag(text(tag)) for tag in old.tags)
-        return replace(old, title=text(old.title), summary=text(old.summary), tags=tags)
+        return replace(old, title=title(old.title), summary=text(old.summary), tags=tags)
 
     return Hide(lambda said, _: page(said), lambda said: _facts(page(said)), row, line, name)
 

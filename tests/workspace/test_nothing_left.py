@@ -226,3 +226,43 @@ def test_a_name_from_before_is_found_by_a_purge_though_the_title_is_clean(home: 
         purged = purge_value(home, find_value(home, value), vault=True, batch="p")
     assert purged.clean, purged.proof.found
     assert _holding(home, value, unredacted=True) == set()
+
+
+def test_a_purge_says_what_it_leaves_of_a_file_of_yours_that_is_called_so(home: Home, tmp_path: Path) -> None:
+    """The title of a document is the name of its file."""
+    value = f"Zork{secrets.token_hex(4)}Q"
+    folder = home.path / "inbox"
+    folder.mkdir(parents=True)
+    document = folder / f"about-{value.lower()}.md"
+    document.write_text(f"# Apples\n\nSome words of mine about {value}, and of apples.\n")
+    other = folder / "plain.md"
+    other.write_text("# Pears\n\nSome words of mine about pears.\n")
+    take(home, folder)
+    with home.writing():
+        purged = purge_value(home, find_value(home, value), vault=True, batch="p")
+    assert purged.clean, purged.proof.found
+    assert purged.files == [f"{folder}/about-[REDACTED:purged].md"]
+    assert purged.called == [str(folder)]
+    take(home, folder)
+    left = {place for place in _holding(home, value, unredacted=True) if "inbox" not in place}
+    assert {place for place in left if not place.startswith("name of a file")} == set()
+    assert document.read_text().count(value) == 1
+
+
+def test_a_purged_word_stays_in_longer_words_and_other_texts(home: Home, live: Workspace) -> None:
+    """Only names lose the form in lower case, and only where it is a word of its own."""
+    page = live.new("The annals of Hannah", input="anna.example.org is not Anna, and hannah is nobody")
+    other = live.new("A call with anna", input="hello")
+    take(home, home.path / "sessions")
+    with home.writing():
+        purged = purge_value(home, find_value(home, "Anna"), vault=True, batch="p")
+    assert purged.clean, purged.proof.found
+    session = live.load(page.id)
+    assert session.path.name.endswith("-the-annals-of-hannah.md")
+    assert session.session.title == "The annals of Hannah"
+    assert (
+        session.session.sections["input"][0].text == "anna.example.org is not [REDACTED:purged], and hannah is nobody"
+    )
+    renamed = live.load(other.id)
+    assert renamed.path.name.endswith("-a-call-with-redacted.md")
+    assert renamed.session.title == "A call with [REDACTED:purged]"
