@@ -23,9 +23,10 @@ import numpy as np
 from retrieval import Question, ask, build, read_locomo, read_mixed, share
 
 from palace_pipeline.embedding.model import EmbeddingModel, load_model
-from palace_pipeline.search import answers, engine, near
+from palace_pipeline.search import answers, engine, meaning, near
 from palace_pipeline.search.engine import Searcher
 from palace_pipeline.search.languages import Languages, Passages, languages_of
+from palace_pipeline.search.meaning import MeaningReader
 from palace_pipeline.search.near import Meaning, spread
 from palace_pipeline.settings import EmbeddingSettings, Settings
 from palace_pipeline.store import lexical
@@ -43,10 +44,10 @@ def _without(*parts: tuple[object, str]) -> Generator[None]:
 
 
 def _without_vectors() -> AbstractContextManager[Any]:
-    def nothing(_: Searcher, corpus: Any, __: Any) -> tuple[Meaning, None]:
+    def nothing(_: MeaningReader, corpus: Any, *__: Any, **___: Any) -> tuple[Meaning, None]:
         return Meaning(spread(corpus, np.zeros(0, np.int64), [])), None
 
-    return patch.object(Searcher, "_meaning", nothing)
+    return patch.object(MeaningReader, "of", nothing)
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def _with_language_in() -> AbstractContextManager[Any]:
         known = languages_of(model)
         return Languages(np.zeros_like(known.directions), known.typical)
 
-    return patch.object(engine, "languages_of", whole)
+    return patch.object(meaning, "languages_of", whole)
 
 
 def _with_mean_in() -> AbstractContextManager[Any]:
@@ -91,6 +92,7 @@ LEVERS: dict[str, Lever] = {
     "language taken out of vectors": _with_language_in,
     "the archive's mean taken out": _with_mean_in,
     "other languages raised": lambda: _without((near, "OTHER_LANGUAGE")),
+    "slips of the pen read as meant": lambda: patch.object(engine, "respelled", lambda _, terms, *__: (terms, ())),
     "title and context in the index": lambda: patch.object(
         lexical.LexicalReader.search, "__defaults__", (lexical.Filters(), {"body": 1.0})
     ),
