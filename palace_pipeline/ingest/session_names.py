@@ -17,6 +17,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key, Ledger
 from palace_pipeline.store.vault import Vault
 from palace_pipeline.workspace import names
+from palace_pipeline.workspace.sweeping import finish_claims, page_of
 
 _TABLES = (
     *((table, ("path",)) for table in ("files", "skips", "unknown_names", "unpublished")),
@@ -30,8 +31,6 @@ def ready_sessions(home: Home) -> int:
     looked through."""
     if not (home.path / names.SESSIONS).is_dir():
         return 0
-    from palace_pipeline.workspace.sweeping import finish_claims
-
     finish_claims(home.path, home.key)
     if not (home.path / "ledger.sqlite").exists():
         return 0
@@ -50,7 +49,11 @@ def follow_names(home: Home, ledger: Ledger, vault: Vault) -> int:
     moved: dict[str, str] = {}
     for path in {str(row["path"]) for row in rows}:
         session = names.id_of(path)
-        if session is not None and not Path(path).exists() and (now := _page_of(home, session)) is not None:
+        if (
+            session is not None
+            and not Path(path).exists()
+            and (now := page_of(home.path / names.folder_of(session), session)) is not None
+        ):
             moved[path] = known_as(str(now))
     moved = {old: new for old, new in moved.items() if old != new}
     if not moved:
@@ -89,9 +92,3 @@ def source_is_called_anew(ledger: Ledger, key: Key) -> None:
 def _inside(path: str) -> str:
     """How a page's path stands in rows: from `sessions/` on."""
     return path[path.rindex(f"/{names.SESSIONS}/") + 1 :]
-
-
-def _page_of(home: Home, session: str) -> Path | None:
-    folder = home.path / names.folder_of(session)
-    found = [str(path) for path in folder.glob(f"{names.prefix_of(session)}*.md") if names.id_of(path) == session]
-    return Path(names.own_first(found)[0]) if found else None

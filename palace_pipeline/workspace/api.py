@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -252,16 +252,22 @@ class Workspace:
     def load(self, session: str) -> Page:
         """A session as it stands in its file. What its reader had to guess is noted in `logs/errors.md`, once, and so are
         copies of the file that a sync program made."""
-        path, *others = self._paths_of(session)
-        for copy in others:
-            note_copy(self.home, path, copy)
-        data, seen = read_page(path)
+        path, data, seen = self._read(session)
         text = decode(data)
         if text is None:
             raise NotText(f"{path} cannot be read as text; save it as UTF-8")
         read = parse(text, path, self.settings.workspace.language)
         note_problems(self.home, path, read.problems)
         return Page(path, read, seen)
+
+    def _read(self, session: str) -> tuple[Path, bytes, Fingerprint]:
+        for _ in range(_TRIES):
+            path, *others = self._paths_of(session)
+            for copy in others:
+                note_copy(self.home, path, copy)
+            with suppress(FileNotFoundError):  # named anew by another process just now
+                return path, *read_page(path)
+        raise NoSession(f"the page of {session} is gone while it is read; try again")
 
     def path_of(self, session: str) -> Path:
         """Where a session lies, by its id. Raises NoSession."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -223,11 +224,11 @@ def family(home: Path, session: str) -> list[Path]:
     pages = dict[str, list[Path]]()
     related = dict[str, set[str]]()
     for path in all_sessions(home):
-        own = names.id_of(path) or _id_of_copy(path)
+        own, head = names.id_of(path) or _id_of_copy(path), b""
         if own is None:
             continue
         pages.setdefault(own, []).append(path)
-        with path.open("rb") as stream:
+        with suppress(FileNotFoundError), _now(path).open("rb") as stream:
             head = stream.read(4096)
         for parent in {found.decode() for found in _PARENT.findall(head)} - {own}:
             related.setdefault(own, set()).add(parent)
@@ -253,8 +254,9 @@ def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, 
     """(where the page lies now, whether anything changed). `renamed`: pages that were named anew before their copies."""
     session = names.id_of(path)
     with locked(path.parent, names.prefix_of(session) if session else path.stem):
+        listed, path = path, _now(path)
         if not plain_file(path):
-            return path, False  # somebody was faster
+            return listed, False  # deleted meanwhile
         old = path.read_bytes().decode("utf-8", "replace")
         if (new := hide.page(old, path)) != old:
             write_bytes(path, new.encode("utf-8", "replace"))
@@ -299,12 +301,27 @@ def _memory(path: Path, hide: Hide) -> tuple[Path, bool]:
         return named, True
 
 
+def page_of(folder: Path, session: str) -> Path | None:
+    """The page of a session in the folder of its day, whatever it is called now."""
+    found = [str(path) for path in folder.glob(f"{names.prefix_of(session)}*.md") if names.id_of(path) == session]
+    return Path(names.own_first(found)[0]) if found else None
+
+
+def _now(path: Path) -> Path:
+    """Where a page lies that another sweep may have named anew since it was listed."""
+    session = names.id_of(path)
+    return path if session is None or path.exists() else page_of(path.parent, session) or path
+
+
 def _links(path: Path, renamed: Mapping[str, str]) -> None:
     """Links to pages that have another name now."""
     session = names.id_of(path)
     if session is None:
         return
     with locked(path.parent, names.prefix_of(session)):
+        path = _now(path)
+        if not plain_file(path):
+            return
         old = path.read_bytes().decode("utf-8", "replace")
         if (new := _named_anew(old, renamed)) != old:
             write_bytes(path, new.encode("utf-8", "replace"))
