@@ -56,6 +56,8 @@ _OF_YAML = ("---", "...", "%")
 """Beginnings of lines that end a block or are no property."""
 _SEPARATORS = re.compile(r"[,，、;；\s]+")
 _ID = re.compile(r"(?<!\d)\d{8}-\d{4}-[0-9a-f]{7}(?![0-9a-f])")
+_TAG_LENGTH = 60
+_PLAIN_TAG = re.compile(r"\w+(?:(?:-+|/)\w+)*")
 _MASK = re.compile(r"\[(REDACTED|WITHHELD):([^\]\[\s]+)\]")
 _NUMBER = re.compile(r"\d{1,15}")
 _WRITTEN_TIME = re.compile(
@@ -230,9 +232,18 @@ def tags_in(value: Any) -> list[str]:
 
 
 def as_tag(text: str) -> str:
-    """A text as a tag: no `#`, blanks or commas inside. A mask loses its brackets: `REDACTED-password`."""
-    text = bare_masks(text)
-    return "-".join(part for part in _SEPARATORS.split(text.replace("#", " ").strip("\"'“”[]")) if part)
+    """A text as a tag that Obsidian takes, too: letters and digits of any script, pictures, `_`, `-` and `/`; what else
+    stands inside becomes `-`. At most 60 characters; digits alone get a `_` before them; a mask loses its brackets
+    (`REDACTED-password`). '' if nothing is left."""
+    if len(text) > _TAG_LENGTH or _PLAIN_TAG.fullmatch(text) is None:
+        kept = "".join(char if _stays_in_tag(char) else " " for char in bare_masks(text[: 8 * _TAG_LENGTH]))
+        text = re.sub("(?:-*/)+-*", "/", "-".join(kept.split())).strip("-/")[:_TAG_LENGTH].rstrip("-/")
+    return f"_{text}"[:_TAG_LENGTH] if text.isdecimal() else text
+
+
+def _stays_in_tag(char: str) -> bool:
+    category = unicodedata.category(char)
+    return char in "_-/" or category[0] in "LMN" or category == "So" or "\U0001f3fb" <= char <= "\U0001f3ff"
 
 
 def bare_masks(text: str) -> str:

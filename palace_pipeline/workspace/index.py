@@ -31,7 +31,7 @@ _HASH = re.compile(r"-([0-9a-f]{8})\.md\Z")
 _HASHES = re.compile(rb"-([0-9a-f]{8})\.md\) \|")
 _PATHS = re.compile(rb"^\|.* \| \[page\]\(([^()\n]+)\) \|$", re.MULTILINE)
 _LINK, _END = "| [page](", ") |"
-_TITLE_LENGTH = 120
+_TITLE_LENGTH, _TAGS_LENGTH = 120, 320
 _FEW = 16
 """So many rows are looked for from the end of the file; for more the whole file is taken apart once."""
 
@@ -55,7 +55,7 @@ class Row:
         """The row as it stands in the file."""
         cells = (
             _cell(self.title, _TITLE_LENGTH),
-            _cell(", ".join(self.tags), 200),
+            _cell(", ".join(self.tags), _TAGS_LENGTH),
             _cell(self.summary, SUMMARY_LENGTH),
         )
         return f"| {self.day.isoformat()} | {' | '.join(cells)} | [page]({self.path}) |"

@@ -13,11 +13,14 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from palace_pipeline.cli.app import main
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace.api import Workspace
+from palace_pipeline.workspace.front import as_tag
 from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import START, chat, export
 
@@ -302,3 +305,49 @@ def test_the_notes_are_no_source(home: Path, archive: Run) -> None:
     before = Home(load_settings(home)).lake.read("clean/conversations", ["2024-05"]).height
     archive("ingest")
     assert Home(load_settings(home)).lake.read("clean/conversations", ["2024-05"]).height == before
+
+
+# --- tags ----------------------------------------------------------------------------------------------------------------
+
+# What Obsidian's own parser takes for a tag (https://help.obsidian.md/tags: letters, digits, `_`, `-`, `/`, and at least
+# one character that is no digit).
+FORBIDDEN = set("!\"#$%&'()*+,.:;<=>?@^`{|}~[]\\")
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("烤箱", "烤箱"),
+        ("#repair", "repair"),
+        ("two words", "two-words"),
+        ("a|b", "a-b"),
+        ("[[link]]", "link"),
+        ('"quoted"', "quoted"),
+        ("../../etc", "etc"),
+        ("a/b/c", "a/b/c"),
+        ("a / b", "a/b"),
+        ("nul\0nul", "nul-nul"),
+        ("2026", "_2026"),
+        ("1-2", "1-2"),
+        ("三", "三"),
+        ("हिन्दी", "हिन्दी"),
+        ("🔥", "🔥"),
+        ("v1.2", "v1-2"),
+        ("snake_case-kebab", "snake_case-kebab"),
+        ("[REDACTED:password]", "REDACTED-password"),
+        ("#", ""),
+        ("...", ""),
+        ("长" * 300, "长" * 60),
+    ],
+)
+def test_a_tag_is_one_for_obsidian(text: str, tag: str) -> None:
+    assert as_tag(text) == tag
+
+
+@given(st.text(max_size=80))
+def test_any_text_becomes_a_tag_that_stays_as_it_is(text: str) -> None:
+    tag = as_tag(text)
+    assert as_tag(tag) == tag
+    assert not FORBIDDEN.intersection(tag)
+    assert not any(char.isspace() for char in tag)
+    assert not tag.isdecimal()

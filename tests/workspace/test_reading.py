@@ -93,10 +93,10 @@ def test_a_page_is_read_back_as_it_was(language: str) -> None:
 
 def test_values_are_quoted_where_yaml_needs_it() -> None:
     session = Session(
-        "20261130-0915-1a2b3c4", TS, role="yes", tags=("2026", "a:b"), summary="no: # 'x' \"y\" - 1", model="null"
+        "20261130-0915-1a2b3c4", TS, role="yes", tags=("true", "1e3"), summary="no: # 'x' \"y\" - 1", model="null"
     )
     again = parse(render(session), PATH)
-    assert (again.role, again.tags, again.summary, again.model) == ("yes", ("2026", "a:b"), session.summary, "null")
+    assert (again.role, again.tags, again.summary, again.model) == ("yes", ("true", "1e3"), session.summary, "null")
 
 
 def test_a_page_has_the_five_sections_in_order_even_when_empty() -> None:
