@@ -40,7 +40,7 @@ class SessionReader:
 
     format = "palace-session"
     provider = "session"
-    recipe = 1
+    recipe = 2
     spec = SpecTarget(
         "2026-11-30",
         "this project's own pages",

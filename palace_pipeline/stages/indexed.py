@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -14,6 +13,7 @@ from palace_pipeline.transcripts.page import PageError, parse
 from palace_pipeline.transcripts.page_path import parse_name
 from palace_pipeline.workspace import index, names
 from palace_pipeline.workspace.reading import parse as parse_session
+from palace_pipeline.workspace.sweeping import hide_by_rules
 from palace_pipeline.workspace.writing import plain_file
 
 _SEEN = "index_seen"
@@ -37,8 +37,9 @@ def complete_index(home: Home, ledger: Ledger) -> int:
         return 0
     missing = without_row(home, ledger)
     if missing:
-        funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten())
-        index.add_missing(home.path, (_cleaned(_row(home.path, path), funnel) for path in missing))
+        # A hand may have written on the pages since: the index shows what the rules let stand.
+        clean = hide_by_rules(Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten())).row
+        index.add_missing(home.path, (clean(_row(home.path, path)) for path in missing))
         state = orjson.dumps(_state(home.path / index.INDEX)).decode()
     ledger.set_meta(_SEEN, state)
     return len(missing)
@@ -56,14 +57,6 @@ def _row(home: Path, path: str) -> index.Row:
         assert name is not None, "the ledger knows only pages that Palace has named"
         return index.Row(name[0], path.rpartition("/")[2][11:-12], (), "", path)
     return index.conversation_row(page.conversation, page.head.day, page.user.tags, path)
-
-
-def _cleaned(row: index.Row, funnel: Funnel) -> index.Row:
-    """A row without what the rules find: a hand may have written on the page since."""
-    said = {"title": row.title, "summary": row.summary, **{f"tag {n}": tag for n, tag in enumerate(row.tags)}}
-    clean = funnel.redact_fields(said).texts
-    tags = tuple(text for name, text in clean.items() if name.startswith("tag "))
-    return replace(row, title=clean["title"], summary=clean["summary"], tags=tags)
 
 
 def _state(path: Path) -> list[int]:

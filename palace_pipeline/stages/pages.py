@@ -161,8 +161,9 @@ def write_pages(job: Job) -> Counts:
         if funnel is not None and ledger.meta("conflicts_recipe") != job.recipes.redaction:
             for copy in pages.conflict_copies(home.path):
                 clean_copy(copy, funnel)
-            ledger.set_meta("conflicts_recipe", job.recipes.redaction)
             mask_again(home.path, funnel)
+            # At last: a page that cannot be read now has to be masked by a later run.
+            ledger.set_meta("conflicts_recipe", job.recipes.redaction)
         return logged(job, ledger, "pages", started, counts)
 
 

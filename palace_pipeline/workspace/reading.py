@@ -6,6 +6,7 @@ then on. It refuses a page only if nothing says which session it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import PurePath
@@ -60,9 +61,11 @@ def parse(text: str, path: PurePath | str | None = None, language: Language = "z
     if ts is None:
         found.problems.append("the time is missing; it is that of the id, to the minute and without a zone")
         ts = names.time_of(session)
+    body = f"\n{body}"
+    if _merge_failed(body):
+        found.problems.append(_MERGED)
     if found.problems:
         status = _worse(status, found.problems)
-    body = f"\n{body}"
     title, intro, heads = _heads(body)
     read = Session(
         session,
@@ -87,13 +90,27 @@ def parse(text: str, path: PurePath | str | None = None, language: Language = "z
     return read
 
 
+_MERGED = (
+    "what two wrote stands on it with the marks of Git (<<<<<<<, =======, >>>>>>>); keep what is right, take them out"
+)
 _OTHER_ID = "the id is another one than that of the file name, which counts"
 
 
 def _worse(status: Status, problems: list[str]) -> Status:
     """Conflict if which session it is, when it was or what its properties are had to be guessed."""
-    guessed = any("missing" in problem or "torn" in problem or problem == _OTHER_ID for problem in problems)
+    guessed = any("missing" in said or "torn" in said or said in (_OTHER_ID, _MERGED) for said in problems)
     return "conflict" if guessed else status
+
+
+_MERGE_MARK = re.compile(r"\n<{7} [^\n]*\n+(?=##)")
+
+
+def _merge_failed(body: str) -> bool:
+    """Whether Git has put its marks around entries. Where they stand inside of a text, it may be about such marks."""
+    if "\n<<<<<<< " not in body:
+        return False
+    ends = (match.end() - 1 for match in _MERGE_MARK.finditer(body))
+    return any(ENTRY_LINE.match(body, end) or SECTION_LINE.match(body, end) for end in ends)
 
 
 # --- the body --------------------------------------------------------------------------------------------------------
@@ -105,13 +122,24 @@ def _heads(body: str) -> tuple[str, str, list[_Head]]:
     missing = set(SECTIONS).difference(head.section for head in heads)
     if missing:
         heads = sorted([*heads, *_other_forms(body, missing)])
-    top = trimmed(body[: heads[0].start] if heads else body)
-    title = ""
-    if top.startswith("# "):
-        first, _, rest = top.partition("\n")
-        if title := first[2:].strip():
-            top = trimmed(rest)
-    return title, unescaped(top), heads
+    title, intro = _title(trimmed(body[: heads[0].start] if heads else body))
+    return title, unescaped(intro), heads
+
+
+def _title(top: str) -> tuple[str, str]:
+    """(title, the other text) of what stands before the first section. Text may stand before the heading, too: a person's,
+    or a comment."""
+    if "# " not in top:
+        return "", top
+    first, _, rest = top.partition("\n")
+    if first.startswith("# ") and (title := first[2:].strip()):
+        return title, trimmed(rest)
+    lines = top.split("\n")
+    for number, (line, inside) in enumerate(zip(lines, fenced_lines(lines), strict=True)):
+        if line.startswith("# ") and not inside and (title := line[2:].strip()):
+            around = (trimmed("\n".join(lines[:number])), trimmed("\n".join(lines[number + 1 :])))
+            return title, "\n\n".join(filter(None, around))
+    return "", top
 
 
 def _other_forms(body: str, missing: set[Section]) -> Iterator[_Head]:

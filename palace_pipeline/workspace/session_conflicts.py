@@ -25,6 +25,10 @@ class NothingBeside(Told):
     """There is no other side that could be kept. Nothing was changed."""
 
 
+class StillWrong(Told):
+    """What would be kept is no page without a conflict. Nothing was changed."""
+
+
 def find(home: Path) -> list[Pair]:
     """All conflicts of sessions, in order of path. A page that cannot be read is left out."""
     return [pair for day in names.folders_in(home) for pair in _in_folder(day)]
@@ -66,6 +70,8 @@ def keep(home: Path, page: Path, beside: Path | None, side: Literal["mine", "arc
             status = next((s for s in map(_said, (page, beside)) if s in ("open", "closed")), "open")
             kept = replace(kept, status=status)
             data = render(kept).encode("utf-8", "replace")
+            if problems := parse(data.decode(), page).problems:
+                raise StillWrong(f"{page.name}: {problems[0]}. Nothing was changed. Correct it, then do this again")
             put_page(home, page, data, seen=seen, same=data.__eq__, lock=lock)
         index.add_rows(home, [index.session_row(kept, page.relative_to(home).as_posix())])
         if beside is not None:

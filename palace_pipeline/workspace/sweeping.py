@@ -44,7 +44,7 @@ from palace_pipeline.workspace.masking import (
 )
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import render
-from palace_pipeline.workspace.writing import plain_file, remove_own_leftovers
+from palace_pipeline.workspace.writing import free_name, plain_file
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
@@ -143,7 +143,10 @@ def sweep(home: Path, hide: Hide, sessions: Iterable[Path]) -> int:
     under their own locks, one at a time: the caller holds none.
     """
     changed, renamed, pages = 0, dict[str, str](), list[Path]()
-    for path in sorted(sessions, key=lambda path: (names.is_copy(path), path)):
+    listed = list(sessions)
+    # The pages first: their names are theirs, also where a copy of a sync program would sort before them.
+    copies = {copy for copy in listed if names.is_copy(copy)} | set(map(Path, names.copies(map(str, listed))))
+    for path in sorted(listed, key=lambda path: (path in copies, path)):
         now, differs = _session(path, hide, renamed)
         changed += differs
         pages.append(now)
@@ -253,9 +256,7 @@ def name_anew(home: Path, old: Path, new: Path) -> None:
 def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, bool]:
     """(where the page lies now, whether anything changed). `renamed`: pages that were named anew before their copies."""
     session = names.id_of(path)
-    with locked(path.parent, names.prefix_of(session) if session else path.stem, hand_on=True) as lock:
-        if lock.after_kill:
-            remove_own_leftovers(path.parent, names.prefix_of(session) if session else path.name)
+    with locked(path.parent, names.prefix_of(session) if session else path.stem):
         listed, path = path, _now(path)
         if not plain_file(path):
             return listed, False  # deleted meanwhile
@@ -273,17 +274,17 @@ def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, 
                 return path, new != old
             part = names.title_part(hide.name(names.title_part(title)))
             named = path.with_name(f"{names.prefix_of(session)}-{part}.md")
-        if named == path or named.exists():
+        if named == path or (named.exists() and session is None):
             return path, new != old
+        if named.exists():
+            named = free_name(named)  # a sync program's copy of that page
         path.rename(named)
         return named, True
 
 
 def _memory(path: Path, hide: Hide) -> tuple[Path, bool]:
     """The same for a file of memory; that of an entity is called as its heading."""
-    with locked(path.parent, path.stem) as lock:
-        if lock.after_kill:
-            remove_own_leftovers(path.parent, path.name)
+    with locked(path.parent, path.stem):
         if not plain_file(path):
             return path, False
         old = path.read_bytes().decode("utf-8", "replace")
@@ -322,7 +323,7 @@ def _links(path: Path, renamed: Mapping[str, str]) -> None:
     session = names.id_of(path)
     if session is None:
         return
-    with locked(path.parent, names.prefix_of(session), hand_on=True):
+    with locked(path.parent, names.prefix_of(session)):
         path = _now(path)
         if not plain_file(path):
             return

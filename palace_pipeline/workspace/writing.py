@@ -165,14 +165,19 @@ def _unreadable(home: Path, path: Path) -> str:
     return f"{shown} could not be read back as it was written; the page before it is in its place. Try again."
 
 
-def _beside(home: Path, path: Path, data: bytes) -> Path:
-    """Put a page beside the one that somebody else has changed, under the next free name."""
+def free_name(page: Path) -> Path:
+    """The next free name of a copy beside a page: `<name>.conflict.md`, `<name>.conflict-2.md`, …"""
     number = 1
     while True:
-        copy = path.with_name(f"{path.stem}{CONFLICT}{'' if number == 1 else f'-{number}'}.md")
+        copy = page.with_name(f"{page.stem}{CONFLICT}{'' if number == 1 else f'-{number}'}.md")
         if not copy.exists():
-            break
+            return copy
         number += 1
+
+
+def _beside(home: Path, path: Path, data: bytes) -> Path:
+    """Put a page beside the one that somebody else has changed, under the next free name."""
+    copy = free_name(path)
     write_bytes(copy, data)
     append_error(
         home,

@@ -331,3 +331,37 @@ def test_todos_are_counted() -> None:
     session = a_session(entries=0)
     session.sections["todo"] = [as_entry("- [ ] a\n- [x] b\n* [X] c\n1. [ ] d\n[ ] no item\n- [ ]")]
     assert todos(session) == (2, 2)
+
+
+@pytest.mark.parametrize("before", ["A note of mine.", "<!-- a comment -->", "```\n# no title\n```", "\\## 结论"])
+def test_text_before_the_title_costs_neither(before: str) -> None:
+    page = render(Session("20261130-0915-1a2b3c4", TS, title="Oven", intro="more"))
+    read = parse(page.replace("# Oven", f"{before}\n\n# Oven"), PATH)
+    assert (read.title, read.intro, read.status) == ("Oven", f"{before.removeprefix(chr(92))}\n\nmore", "open")
+    again = render(read)
+    assert render(parse(again, PATH)) == again
+
+
+def test_a_merge_that_git_could_not_make_is_a_conflict() -> None:
+    session = Session("20261130-0915-1a2b3c4", TS, title="Oven")
+    session.sections["input"] = [as_entry("ours", TS), as_entry("theirs", TS)]
+    marked = render(session).replace("\n### ", "\n<<<<<<< HEAD\n### ", 1).replace("ours\n", "ours\n=======\n")
+    marked = marked.replace("theirs\n", "theirs\n>>>>>>> laptop\n")
+    read = parse(marked, PATH)
+    assert read.status == "conflict"
+    assert "marks of Git" in read.problems[0]
+    assert [entry.text for entry in read.sections["input"]] == [
+        "<<<<<<< HEAD",
+        "ours\n=======",
+        "theirs\n>>>>>>> laptop",
+    ]
+    assert parse(render(read), PATH).status == "conflict"
+
+
+def test_a_text_about_such_marks_is_none() -> None:
+    session = Session("20261130-0915-1a2b3c4", TS, title="Oven")
+    marks = "<<<<<<< HEAD\nours\n=======\n### 2026-11-30T09:15:00+08:00\n>>>>>>> laptop"
+    session.sections["tools"] = [as_entry(marks, TS), as_entry("<<<<<<< HEAD\n## 结论\n=======", TS)]
+    read = parse(render(session), PATH)
+    assert (read.status, read.problems) == ("open", ())
+    assert read.sections == session.sections

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -159,3 +160,33 @@ def test_a_page_that_was_only_a_copy_of_a_conflict_becomes_the_page(workspace: W
     (conflict,) = find(workspace.home)
     resolve(conflict, "archive")
     assert (beside.exists(), workspace.load(page.id).session.status) == (False, "open")
+
+
+def test_marks_of_a_merge_have_to_go_before_a_conflict_is_cleared(workspace: Workspace, palace: Run) -> None:
+    page = workspace.new("s", input="ours")
+    text = page.path.read_text(encoding="utf-8").replace("\n### ", "\n<<<<<<< HEAD\n### ")
+    page.path.write_text(text, encoding="utf-8")
+    assert workspace.append(page.id, "todo", "- [ ] y").session.status == "conflict"
+    before = page.path.read_bytes()
+    refused = palace("conflicts", page.id, "--keep", "mine")
+    assert (refused.code, "marks of Git" in refused.err) == (1, True)
+    assert page.path.read_bytes() == before
+    page.path.write_bytes(before.replace(b"<<<<<<< HEAD\n", b""))
+    assert palace("conflicts", page.id, "--keep", "mine").code == 0
+    assert workspace.load(page.id).session.status == "open"
+
+
+def test_a_copy_whose_name_shows_a_secret_leaves_the_page_its_name(workspace: Workspace) -> None:
+    value = f"Kiwi{secrets.randbelow(10**8):08}Q"
+    page = workspace.new(f"run {value}", input="x")
+    copy = _copy(page)
+    shown = workspace.append(page.id, "judgement", f"the password is {value}")
+    beside = shown.path.with_name(f"{shown.path.stem}.conflict.md")
+    assert sorted(shown.path.parent.glob("*.md")) == sorted([shown.path, beside])
+    assert not copy.exists()
+    assert "the password is" in shown.path.read_text(encoding="utf-8")
+    held = [file for file in workspace.home.rglob("*") if value.lower() in file.name.lower()]
+    held += [file for file in workspace.home.rglob("*.md") if value in file.read_text(encoding="utf-8")]
+    assert held == []
+    (conflict,) = find(workspace.home)
+    assert (conflict.page, conflict.beside) == (shown.path, beside)
