@@ -57,8 +57,14 @@ class Lock:
 
 
 @contextmanager
-def locked(folder: Path, name: str, *, wait_seconds: float = 2 * LOCK_SECONDS) -> Generator[Lock]:
-    """Hold `.<name>.lock` in a folder (made if need be) for the block. Raises PageBusy after `wait_seconds`."""
+def locked(
+    folder: Path, name: str, *, wait_seconds: float = 2 * LOCK_SECONDS, hand_on: bool = False
+) -> Generator[Lock]:
+    """Hold `.<name>.lock` in a folder (made if need be) for the block. Raises PageBusy after `wait_seconds`.
+
+    `hand_on`: what a killed holder may have left half done is not for this one to finish: the next finds the lock as dead
+    as it was.
+    """
     make_folder(folder)
     path = folder / f".{name}.lock"
     lock = _acquire(path, time.monotonic() + wait_seconds)
@@ -66,7 +72,11 @@ def locked(folder: Path, name: str, *, wait_seconds: float = 2 * LOCK_SECONDS) -
         yield lock
     finally:
         with _folder_alone(folder):
-            if _holds(path, lock.token):
+            if not _holds(path, lock.token):
+                pass  # it expired, and is another's
+            elif lock.after_kill and hand_on:
+                os.utime(path, (0, 0))
+            else:
                 path.unlink()
 
 

@@ -44,7 +44,7 @@ from palace_pipeline.workspace.masking import (
 )
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import render
-from palace_pipeline.workspace.writing import free_name, plain_file
+from palace_pipeline.workspace.writing import free_name, plain_file, remove_own_leftovers
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
@@ -256,7 +256,9 @@ def name_anew(home: Path, old: Path, new: Path) -> None:
 def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, bool]:
     """(where the page lies now, whether anything changed). `renamed`: pages that were named anew before their copies."""
     session = names.id_of(path)
-    with locked(path.parent, names.prefix_of(session) if session else path.stem):
+    with locked(path.parent, names.prefix_of(session) if session else path.stem, hand_on=True) as lock:
+        if lock.after_kill:
+            remove_own_leftovers(path.parent, names.prefix_of(session) if session else path.name)
         listed, path = path, _now(path)
         if not plain_file(path):
             return listed, False  # deleted meanwhile
@@ -284,7 +286,9 @@ def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, 
 
 def _memory(path: Path, hide: Hide) -> tuple[Path, bool]:
     """The same for a file of memory; that of an entity is called as its heading."""
-    with locked(path.parent, path.stem):
+    with locked(path.parent, path.stem) as lock:
+        if lock.after_kill:
+            remove_own_leftovers(path.parent, path.name)
         if not plain_file(path):
             return path, False
         old = path.read_bytes().decode("utf-8", "replace")
@@ -323,7 +327,7 @@ def _links(path: Path, renamed: Mapping[str, str]) -> None:
     session = names.id_of(path)
     if session is None:
         return
-    with locked(path.parent, names.prefix_of(session)):
+    with locked(path.parent, names.prefix_of(session), hand_on=True):
         path = _now(path)
         if not plain_file(path):
             return

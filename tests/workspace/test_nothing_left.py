@@ -6,6 +6,8 @@ from __future__ import annotations
 import random
 import re
 import secrets
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from palace_pipeline.workspace.api import Page, Workspace
 from palace_pipeline.workspace.memory import entities, facts, set_entity, set_fact, set_preference
 from tests.archive_texts import UNREDACTED, raw_bytes, stored_texts
 from tests.rebuild.archives import home_at, take
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -272,3 +276,18 @@ def test_a_purged_word_stays_in_longer_words_and_other_texts(home: Home, live: W
     renamed = live.load(other.id)
     assert renamed.path.name.endswith("-a-call-with-redacted.md")
     assert renamed.session.title == "A call with [REDACTED:purged]"
+
+
+@pytest.mark.parametrize(("processes", "seed"), [(12, 7), pytest.param(20, 1130, marks=pytest.mark.slow)])
+def test_many_writers_at_once_some_of_them_killed(tmp_path: Path, processes: int, seed: int) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.workspace.writers",
+        "shown",
+        str(tmp_path / "home"),
+        str(processes),
+        str(seed),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

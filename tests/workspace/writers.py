@@ -1,6 +1,7 @@
 """Many writers at once, and writers that are killed: run as a program, since it forks.
 
-`python -m tests.workspace.writers together HOME PROCESSES ENTRIES` · `… killed HOME KILLS SEED`
+`python -m tests.workspace.writers together HOME PROCESSES ENTRIES` · `… killed HOME KILLS SEED` · `… shown HOME PROCESSES
+SEED`
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from palace_pipeline.workspace import index
 from palace_pipeline.workspace.api import Workspace
 from palace_pipeline.workspace.memory import facts, set_fact
+from palace_pipeline.workspace.sweeping import finish_claims
 
 _PER_SESSION = 15
 """Kills of one session before the next begins."""
@@ -107,6 +109,52 @@ def killed(home: Path, kills: int, seed: int) -> None:
     _nothing_left(home)
 
 
+def shown(home: Path, processes: int, seed: int) -> None:
+    """Each writer shows in one of three pages of a conversation that something all of them say is a secret; a third of the
+    writers is killed meanwhile. What is shown is nowhere in the end, what else was said is all there."""
+    chance = random.Random(seed)
+    workspace = Workspace(home)
+    values = [
+        f"Kiwi{''.join(chance.sample('hrxbtnq', 5))}{''.join(chance.sample('7395', 3))}Q" for _ in range(processes)
+    ]
+    root = workspace.new("root", input=" ".join(values)).id
+    pages = [root, *(workspace.new(f"of {values[n]}", parent=root, input=" ".join(values)).id for n in range(2))]
+
+    def work(number: int) -> Callable[[], None]:
+        def run() -> None:
+            for entry in range(3):
+                workspace.append(pages[(number + entry) % 3], "tools", f"w{number}.{entry} uses {values[number - 1]}")
+            workspace.append(pages[number % 3], "judgement", f"w{number} shows: the password is {values[number]}")
+            set_fact(workspace, f"key {number}", values[number])
+
+        return run
+
+    children = [_forked(work(number)) for number in range(processes)]
+    doomed = children[::3]
+    for child in doomed:
+        time.sleep(chance.uniform(0.0, 0.1))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)  # at once: as long as nobody has asked for it, its process and so its lock count as alive
+    codes = [os.waitpid(child, 0)[1] for child in children if child not in doomed]
+    assert not any(codes), codes
+    finish_claims(home, lambda: workspace.key)
+    text = "".join(path.read_text(encoding="utf-8") for path in workspace.sessions())
+    for number, child in enumerate(children):
+        told = [entry for entry in range(3) if f"w{number}.{entry} uses" in text]
+        assert child in doomed or told == [0, 1, 2], f"{number} lost words"
+        if f"w{number} shows: the password is [REDACTED" in text:
+            left = [path.name for path in home.rglob("*") if _shows(path, values[number])]
+            assert left == [], left
+        else:
+            assert child in doomed
+    for page in pages:
+        assert workspace.load(page).session.problems == ()
+
+
+def _shows(path: Path, value: str) -> bool:
+    return value.lower() in path.name.lower() or (path.is_file() and value.encode() in path.read_bytes())
+
+
 def _all_there(workspace: Workspace, session: str, texts: list[str]) -> None:
     page = workspace.load(session).session
     assert page.problems == (), page.problems
@@ -123,4 +171,6 @@ def _nothing_left(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"together": together, "killed": killed}[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    {"together": together, "killed": killed, "shown": shown}[sys.argv[1]](
+        Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    )
