@@ -104,8 +104,17 @@ def find_in_name(text: str, values: Collection[Forgotten], key: bytes) -> list[t
     return sorted([*find(text, values, key), *named])
 
 
+def is_in(text: str, values: Collection[Forgotten], key: bytes) -> bool:
+    """Whether a value may stand in a text, or in a path in it: a look at the whole that spares one at every line."""
+    if next(find(text, values, key), None) is not None:
+        return True
+    return next(find(lower_in_place(text), values, _name_key(key)), None) is not None
+
+
 def lower_in_place(text: str) -> str:
     """A text in lower case in which every character stands where it stood."""
+    if len(low := text.lower()) == len(text):  # none grows shorter
+        return low
     return "".join(low if len(low := character.lower()) == 1 else character for character in text)
 
 

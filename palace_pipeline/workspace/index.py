@@ -100,7 +100,7 @@ def parse_row(line: str) -> Row | None:
     cells = _CELL.sub("\\1\n", f"{match[2]} | {match[3]} | {match[4]}").split("\n")
     try:
         day = date.fromisoformat(match[1])
-        title, tags, summary = (_plain(cell) for cell in cells)
+        title, tags, summary = (plain(cell) for cell in cells)
     except ValueError:
         return None
     return Row(day, title, tuple(tag for tag in tags.split(", ") if tag), summary, match[5])
@@ -242,5 +242,6 @@ def _cell(text: str, length: int) -> str:
     return re.sub(r"([\\|<>\[\]]|(?<!\S)#(?=\S))", r"\\\1", one_line(text, length))
 
 
-def _plain(cell: str) -> str:
+def plain(cell: str) -> str:
+    """What a cell, or many, says without the backslashes that keep it a cell."""
     return re.sub(r"\\([\\|<>\[\]#])", r"\1", cell)

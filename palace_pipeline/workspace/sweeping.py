@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palace_pipeline.redaction.forgotten import (
+    SHORTEST,
     Forgotten,
     forms,
+    is_in,
     masked,
     masked_path,
     masked_paths,
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 LOGS = (ERRORS, TOOL_CALLS)
 _LEAST_CUT = 5
 """Characters of a secret that is cut off (by `…`, or at the end of a file name) from which the rest is masked as well."""
+_LONG = 16
+"""Characters of a secret that are as good as the whole."""
 _TITLE = re.compile(r"^# .*", re.MULTILINE)
 _KEY = re.compile(r"[-*+] (?:[^:：\[]|\[[^\]]*\])+(?=[:：])")
 _PARENT = re.compile(r"^[\"']?(?:parent|父会话)\b[^\n]{0,80}?(\d{8}-\d{4}-[0-9a-f]{7})".encode(), re.MULTILINE | re.I)
@@ -68,18 +72,21 @@ class Hide:
     row: Callable[[Row], Row]
     line: Callable[[str], str]
     name: Callable[[str], str]
+    may: Callable[[str], bool]
+    """Whether there may be anything to mask in a whole file: most have nothing, and need no second look."""
 
 
 def hide_secrets(secrets: Mapping[str, str]) -> Hide:
     """Secrets (value -> kind) that an entry has just shown, as they are and as other files write them."""
-    spelled = {form: kind for value, kind in secrets.items() for form in _spellings(value)}
+    spelled = {form: kind for value, kind in secrets.items() for form in _spellings(value) if len(form) >= SHORTEST}
     masks = {form: f"[REDACTED:{spelled[form]}]" for form in sorted(spelled, key=len, reverse=True)}
     in_names = {form: slug(f"redacted {kind}") for value, kind in secrets.items() if (form := name_of(value))}
 
     def text(said: str) -> str:
+        said = _without_cut(said, secrets) if "…" in said else said
         for form, mask in masks.items():
-            said = said.replace(form, mask)
-        return _without_cut(said, secrets) if "…" in said else said
+            said = _without(said, form, mask)
+        return said
 
     def name(part: str) -> str:
         full = len(part) in (names.TITLE_LENGTH - 1, names.TITLE_LENGTH, SLUG_LENGTH - 1, SLUG_LENGTH)
@@ -90,7 +97,13 @@ def hide_secrets(secrets: Mapping[str, str]) -> Hide:
                 part = part[:-kept] + mask if kept else part
         return part
 
-    return _everywhere(text, text, name)
+    starts = {form[:_LEAST_CUT].lower() for form in (*masks, *in_names)}
+
+    def may(said: str) -> bool:
+        lower = said.lower()
+        return any(start in lower for start in starts)
+
+    return _everywhere(text, text, name, may)
 
 
 def hide_values(values: Sequence[Forgotten], key: bytes, mask: str) -> Hide:
@@ -99,6 +112,7 @@ def hide_values(values: Sequence[Forgotten], key: bytes, mask: str) -> Hide:
         lambda text: masked(text, values, key, mask),
         lambda text: masked_paths(text, values, key, mask),
         lambda part: masked_path(part, values, key, slug(mask)),
+        lambda text: is_in(text, values, key),
         title=lambda title: masked_path(title, values, key, mask),
     )
 
@@ -109,7 +123,12 @@ def hide_claims(claims: Sequence[Claim], key: bytes) -> Hide:
     def text(said: str) -> str:
         return without_known(said, claims, key)
 
-    return _everywhere(text, text, lambda part: name_without_known(part, claims, key))
+    return _everywhere(
+        text,
+        text,
+        lambda part: name_without_known(part, claims, key),
+        lambda text: is_in(text, [claim.value for claim in claims], key),
+    )
 
 
 def hide_by_rules(funnel: Funnel) -> Hide:
@@ -133,6 +152,7 @@ def hide_by_rules(funnel: Funnel) -> Hide:
         row=row,
         line=lambda text: line(text) if text.startswith("- ") else text,
         name=str,
+        may=lambda _: True,
     )
 
 
@@ -159,10 +179,16 @@ def sweep(home: Path, hide: Hide, sessions: Iterable[Path]) -> int:
             renamed[path.relative_to(home).as_posix()] = now.relative_to(home).as_posix()
     for path in pages if renamed else ():
         _links(path, renamed)
-    changed += index.change_rows(home, lambda row: _row(home, row, hide, renamed), hide.line) > 0
+    if renamed or _may(home / index.INDEX, lambda text: hide.may(index.plain(text))):
+        changed += index.change_rows(home, lambda row: _row(home, row, hide, renamed), hide.line) > 0
     for log in LOGS:
-        changed += change_lines(home / log, lambda line: _named_anew(hide.line(line), renamed)) > 0
+        if renamed or _may(home / log, hide.may):
+            changed += change_lines(home / log, lambda line: _named_anew(hide.line(line), renamed)) > 0
     return changed
+
+
+def _may(path: Path, may: Callable[[str], bool]) -> bool:
+    return path.exists() and may(path.read_bytes().decode("utf-8", "replace"))
 
 
 def follow_claims(home: Path, session: str, key: bytes, secrets: Mapping[str, str], *, unfinished: bool) -> None:
@@ -260,17 +286,19 @@ def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, 
         if lock.after_kill:
             remove_own_leftovers(path.parent, names.prefix_of(session) if session else path.name)
         listed, path = path, _now(path)
+        end = _COPY.search(path.name)
         if not plain_file(path):
             return listed, False  # deleted meanwhile
         old = path.read_bytes().decode("utf-8", "replace")
+        stem = path.name[: end.start()] if end else path.stem
+        part = names.title_in(path) if session else stem
+        if not hide.may(old) and hide.name(part) == part and stem not in renamed:
+            return path, False
         if (new := hide.page(old, path)) != old:
             write_bytes(path, new.encode("utf-8", "replace"))
         if session is None:
-            end = _COPY.search(path.name)
-            stem = path.name[: end.start()] if end else path.stem
             named = path.with_name(renamed.get(stem, hide.name(stem)) + path.name[len(stem) :])
         else:
-            part = names.title_in(path)
             title = parse(new, path).title
             if hide.name(part) == part and parse(old, path).title == title:
                 return path, new != old
@@ -371,6 +399,7 @@ def _everywhere(
     text: Callable[[str], str],
     line: Callable[[str], str],
     name: Callable[[str], str],
+    may: Callable[[str], bool],
     *,
     title: Callable[[str], str] | None = None,
 ) -> Hide:
@@ -387,7 +416,7 @@ def _everywhere(
         tags = tuple(as_tag(text(tag)) for tag in old.tags)
         return replace(old, title=title(old.title), summary=text(old.summary), tags=tags)
 
-    return Hide(lambda said, _: page(said), lambda said: _facts(page(said)), row, line, name)
+    return Hide(lambda said, _: page(said), lambda said: _facts(page(said)), row, line, name, may)
 
 
 def _facts(text: str) -> str:
@@ -410,7 +439,22 @@ def _spellings(value: str) -> Iterator[str]:
     """A value as texts hold it: in data, on one line, in the code span of a log."""
     for form in forms(value):
         line = " ".join(form.split())
-        yield from (form, line, line.replace("`", "'"))
+        yield from (form, line, line.replace("`", "'"), as_tag(form))
+
+
+def _without(text: str, form: str, mask: str) -> str:
+    """A text with a mask for a form of a secret; of a long one the beginning is enough, however much of it is there."""
+    if len(form) <= _LONG or form[:_LONG] not in text:
+        return text.replace(form, mask)
+    parts = text.split(form[:_LONG])
+    return parts[0] + "".join(mask + part[_alike(part, form[_LONG:]) :] for part in parts[1:])
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    return next(
+        (n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
 
 
 def _without_cut(text: str, secrets: Mapping[str, str]) -> str:

@@ -21,6 +21,7 @@ from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace import index
 from palace_pipeline.workspace.api import Page, Workspace
 from palace_pipeline.workspace.memory import entities, facts, set_entity, set_fact, set_preference
+from palace_pipeline.workspace.sweeping import all_sessions, hide_secrets, sweep
 from tests.archive_texts import UNREDACTED, raw_bytes, stored_texts
 from tests.rebuild.archives import home_at, take
 
@@ -291,3 +292,46 @@ def test_many_writers_at_once_some_of_them_killed(tmp_path: Path, processes: int
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+ODD = [
+    "Kw|h7[r3]x9\\b<Q>",
+    "Kw\"h7'r3`x9bQ",
+    "口令七三九甲乙丙丁",
+    "Kw h7 r3 x9 bQ and more of it",
+    "Kwh7r3" + "".join(f"{n}x{n * 7 % 10}" for n in range(40)),
+    "Kwh7/r3+x9=bQ%20&c",
+    "Kwh7: r3 #x9 - bQ",
+]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_sweep_finds_it_however_pages_rows_and_logs_write_it(workspace: Workspace, value: str) -> None:
+    """Before anybody knew: nothing of this is a secret by its form, so it is written as it is."""
+    page = workspace.new(f"{'on ' * 30}{value}", input=f"hello `{value}`", tags=[value], summary=f"{'of ' * 20}{value}")
+    workspace.append(page.id, "tools", "x" * 330 + f" {value}", who=f"tool {value}")
+    workspace.append(page.id, "conclusion", f"{value}. Then we went.")
+    set_fact(workspace, f"of {value}", value)
+    set_entity(workspace, f"Box {value}", "holds", value)
+    assert _in_files(workspace.home, value)
+    sweep(workspace.home, hide_secrets({value: "password"}), all_sessions(workspace.home))
+    assert _in_files(workspace.home, value) == []
+    session = workspace.load(page.id).session
+    assert session.problems == ()
+    assert session.sections["input"][0].text == "hello `[REDACTED:password]`"
+    assert len(index.rows(workspace.home)) == 1
+    assert [called[0].removesuffix("…") for _, called, _ in entities(workspace.home)] == ["Box [REDACTED:password]"]
+    again = {path: path.read_bytes() for path in workspace.home.rglob("*.md")}
+    assert sweep(workspace.home, hide_secrets({value: "password"}), all_sessions(workspace.home)) == 0
+    assert {path: path.read_bytes() for path in workspace.home.rglob("*.md")} == again
+
+
+def _in_files(home: Path, value: str) -> list[str]:
+    """Files that show the value or its beginning, in a name or, with what files escape undone, in the text."""
+    starts = {value, value[:7], value.lower()[:7], slug(value)[:7]}
+    found: list[str] = []
+    for path in home.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        texts = (path.name, text, text.replace("\\", ""), re.sub(r"\\(.)", r"\1", text), text.replace("'", "`"))
+        found += [path.name for start in starts if any(start in one for one in texts)]
+    return found
