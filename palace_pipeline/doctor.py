@@ -192,7 +192,7 @@ def _rows(home: Home) -> Iterator[Finding]:
     with home.ledger() as ledger:
         missing = without_row(home, ledger)
     if missing:
-        what = f"{home.path / 'index.md'} says nothing of {len(missing):,} page(s) and sessions that are there"
+        what = f"{home.path / 'index.md'} lacks rows: {len(missing):,} of the pages and sessions that are there"
         yield Finding("note", what, "the next palace ingest adds their rows")
 
 

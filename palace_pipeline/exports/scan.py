@@ -87,6 +87,8 @@ def scan(paths: Iterable[Path], home: Path | None = None, after: Place | None = 
             continue
         if stat.S_ISDIR(info.st_mode):
             yield from _below(str(path), str(path), archive, done)
+        elif sessions.is_folder(path.parent) and str(path) in sessions.copies(map(str, path.parent.glob("*.md"))):
+            yield Seen(str(path), str(path.parent), 0, 0, 0, 0, SESSION_COPY, expected=True)
         else:
             yield _Beside().with_companions(_seen(str(path), str(path.parent), info))
 

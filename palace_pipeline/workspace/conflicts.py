@@ -80,7 +80,8 @@ def lines_between(conflict: Conflict) -> list[str]:
     if conflict.other_file is None:
         return []
     texts = [_text(conflict.other_file), _text(conflict.my_file)]
-    of_archive, of_mine = f"archive: {conflict.other_file.name}", f"mine: {conflict.my_file.name}"
+    other = "beside" if conflict.of_session else "archive"
+    of_archive, of_mine = f"{other}: {conflict.other_file.name}", f"mine: {conflict.my_file.name}"
     for lines_of in (str.splitlines,) if conflict.of_session else (_read_by_people, str.splitlines):
         archive, mine = map(lines_of, texts)
         if lines := list(difflib.unified_diff(archive, mine, of_archive, of_mine, lineterm="")):

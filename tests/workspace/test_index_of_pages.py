@@ -236,7 +236,7 @@ def test_rows_that_were_lost_are_noticed_and_come_back_from_the_pages(
         file.write_bytes(left)
     (finding,) = [one for one in examine(home) if "index.md" in one.what]
     assert finding.mend is not None
-    assert f"of {len(rows) - len(index.rows(home.path))} page(s)" in finding.what
+    assert f"lacks rows: {len(rows) - len(index.rows(home.path))} of the pages" in finding.what
     assert "palace ingest" in finding.mend
     take(home, tmp_path / "in")
     assert sorted(index.rows(home.path), key=lambda row: row.path) == rows

@@ -55,6 +55,8 @@ def test_a_copy_that_a_sync_program_made_takes_no_session_over(workspace: Worksp
     found = {item.path: item for item in scan([workspace.home / "sessions"], workspace.home) if isinstance(item, Seen)}
     assert found[str(page.path)].problem is None
     assert (found[str(copy)].problem, found[str(copy)].expected) == (SESSION_COPY, True)
+    named = list(scan([copy, page.path], workspace.home))
+    assert [item.problem for item in named if isinstance(item, Seen)] == [SESSION_COPY, None]
 
 
 def test_a_page_that_a_person_named_is_the_page_as_long_as_it_is_alone(workspace: Workspace) -> None:
