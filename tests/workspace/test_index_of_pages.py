@@ -270,3 +270,19 @@ def test_a_row_that_is_written_again_shows_no_secret_that_a_hand_has_written(
     take(home, tmp_path / "in")
     assert len(index.rows(home.path)) == 8
     assert mail not in (home.path / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_a_session_says_which_section_an_entry_is_of(home: Home, funnel: Funnel) -> None:
+    workspace = _live(home, funnel)
+    at = datetime.fromisoformat("2026-11-10T09:00+00:00")
+    page = workspace.new("x", input="why?", ts=at)
+    workspace.append(page.id, "judgement", "since", at=at.replace(minute=1))
+    workspace.append(page.id, "todo", "- [ ] it", who="planner", at=at.replace(minute=2))
+    workspace.close(page.id, "So.")
+    take(home, home.path / "sessions")
+    text = next(home.path.glob("conversations/session/*/*.md")).read_text(encoding="utf-8")
+    said = [line.rpartition(":")[2][5:] for line in text.splitlines() if line.startswith("### ")]
+    assert said == ["You", "Assistant · Judgement", "planner · To do", "Assistant · Conclusion"]
+    with home.writing():
+        from_pages(home, "test")  # the headings are for people alone: the rows are what they were
+    assert [row["text"] for row in _rows(home, "session")][1:] == ["why?", "since", "- [ ] it", "So."]
