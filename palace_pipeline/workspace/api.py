@@ -23,7 +23,7 @@ from palace_pipeline.store.files import Told, make_folder
 from palace_pipeline.transcripts import front_matter
 from palace_pipeline.workspace import index, names
 from palace_pipeline.workspace.front import as_lines, as_tag
-from palace_pipeline.workspace.locks import Lock, locked
+from palace_pipeline.workspace.locks import Lock, PageBusy, locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS, append_error, log_tool_call, note_copy, note_problems
 from palace_pipeline.workspace.reading import SessionError, parse
 from palace_pipeline.workspace.sections import SECTIONS, Section, named
@@ -367,7 +367,13 @@ class Workspace:
             return page
         from palace_pipeline.workspace.sweeping import follow_claims
 
-        follow_claims(self.home, page.id, self.key, said.secrets, unfinished=said.unfinished)
+        try:
+            follow_claims(self.home, page.id, self.key, said.secrets, unfinished=said.unfinished)
+        except PageBusy as busy:  # what was said is written: to say it again would double it
+            what = (
+                "what it shows to be a secret still stands in older places; the next append or palace ingest masks it"
+            )
+            append_error(self.home, "waiting", page.path, f"{what} ({busy})")
         return page if names.is_copy(page.path) else self.load(page.id)
 
     def _locked(self, session: str) -> AbstractContextManager[Lock]:

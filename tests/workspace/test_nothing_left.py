@@ -20,6 +20,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace import index
 from palace_pipeline.workspace.api import Page, Workspace
+from palace_pipeline.workspace.locks import PageBusy
 from palace_pipeline.workspace.memory import entities, facts, set_entity, set_fact, set_preference
 from palace_pipeline.workspace.sweeping import all_sessions, hide_secrets, sweep
 from tests.archive_texts import UNREDACTED, raw_bytes, stored_texts
@@ -165,6 +166,26 @@ def test_what_a_killed_writer_left_is_finished_by_the_next(
         ready_sessions(home)
     left = {place for place in _holding(home, value) if not place.endswith(f": {slug(value)[:8]}")}
     assert left == set()
+
+
+def test_a_page_that_is_held_puts_it_off_and_loses_no_word(
+    home: Home, live: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = _password()
+    page = _said_everywhere(live, value)
+    with monkeypatch.context() as held:
+        held.setattr("palace_pipeline.workspace.sweeping.sweep", _busy)
+        done = live.append(page.id, "judgement", f"the password is {value}")
+    assert done.session.sections["judgement"][0].text == "the password is [REDACTED:password]"
+    assert "· waiting ·" in (home.path / "logs/errors.md").read_text()
+    assert _holding(home, value)
+    live.append(page.id, "todo", "- [ ] go on")
+    left = {place for place in _holding(home, value) if not place.endswith(f": {slug(value)[:8]}")}
+    assert left == set()
+
+
+def _busy(*_: object) -> int:
+    raise PageBusy("another page is held")
 
 
 def _killed(*_: object) -> int:
