@@ -132,7 +132,11 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
     ledger.note_messages(key, {name: index[name] for name in added | changed})
     if conversation.provider in CURRENT_PROVIDERS:
         # A document or session has no history of its own: what its file says now is what it says.
-        if conversation.provider == "session" and vault is not None and _masks_more(ledger, vault, conversation, record):
+        if (
+            conversation.provider == "session"
+            and vault is not None
+            and _masks_more(ledger, vault, conversation, record)
+        ):
             note_old_words(ledger)
         ledger.write(
             "UPDATE sightings SET superseded = max(superseded, 1) WHERE provider = ? AND conversation_id = ? "
