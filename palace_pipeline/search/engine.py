@@ -119,18 +119,21 @@ def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Asked:
-    """A question with all that it is asked of. `allowed` (which chunks the filters leave) and `meaning` are by place in
-    `corpus.chunks`; `troubles`: what could not be looked through, in words; `gone`: what is not there at all;
-    `slips`: words that were read as others (`spelling.respelled`)."""
+    """A question with all that it is asked of.
+
+    By place in `corpus.chunks`: `allowed` (which chunks the filters leave), `meaning`, and `words` (how near by words; 0 where
+    that was not asked for). `troubles`: what could not be looked through, in words; `gone`: what is not there at all; `slips`:
+    words that were read as others (`spelling.respelled`).
+    """
 
     query: str
-    terms: QueryTerms
     weights: Weights
     filters: Filters
     days: Days
     corpus: Corpus
     allowed: NDArray[np.bool_]
     meaning: Meaning
+    words: NDArray[np.float32]
     reader: LexicalReader | None
     troubles: tuple[str, ...]
     gone: tuple[str, ...]
@@ -179,15 +182,15 @@ class Searcher:
         self._lexical: tuple[object, LexicalReader] | None = None
         self._allowed: tuple[Corpus, Filters, NDArray[np.bool_]] | None = None
         self._gone: tuple[Corpus, tuple[str, ...]] | None = None
+        self._pool = ThreadPoolExecutor(2)
 
     def search(self, query: str, *, limit: int = 10, recent: date | None = None, **only: Unpack[Only]) -> SearchResult:
         """The messages nearest to a question, best first, at most `limit`; with `recent` (today, as a rule) those of the last
         months before others that are as near."""
-        asked = self.ask(query, respell=True, **only)
+        asked = self.ask(query, by_words=True, **only)
         if asked is None:
             return SearchResult(clean_text(query).strip(), "none", [], NO_WORD)
-        words = shares_of_words(asked.reader, asked.terms, asked.weights, asked.filters, asked.corpus, asked.allowed)
-        near = nearest_chunks(asked.meaning, words, asked.allowed, max(_POOL, 2 * limit))
+        near = nearest_chunks(asked.meaning, asked.words, asked.allowed, max(_POOL, 2 * limit))
         answers = Answers(self.home, self.rows, asked.corpus, near, asked.weights, asked.days)
         ranked = answers.ranked(asked.filters.role, recent)
         wanted = len(asked.weights.terms) + len(asked.weights.characters)
@@ -199,10 +202,13 @@ class Searcher:
         """The chunks as they are now."""
         return self._corpus.read()
 
-    def ask(self, query: str, *, as_passage: bool = False, respell: bool = False, **only: Unpack[Only]) -> Asked | None:
+    def ask(
+        self, query: str, *, as_passage: bool = False, by_words: bool = False, **only: Unpack[Only]
+    ) -> Asked | None:
         """A question made ready: what it is compared with, and how near each chunk is in meaning; None without a word.
 
-        `as_passage`: it is no question but a text like those of the archive; `respell`: misspelt words are read as meant.
+        `as_passage`: it is no question but a text like those of the archive; `by_words`: how near each chunk is by its words,
+        too, of which misspelt ones are read as meant.
         """
         query = clean_text(query).strip()
         terms = query_terms(query)
@@ -211,28 +217,43 @@ class Searcher:
         days = Days(only.get("since"), only.get("until"), self._settings.zone)
         self.rows.unread.clear()
         filters = _filters(days, only)
-        with ThreadPoolExecutor(1) as pool:  # the model loads while the lake is read
-            known = bool(self.lake.months("clean/vectors"))
-            vector = pool.submit(self._meaning.vector, query, as_passage=as_passage) if known else None
-            corpus = self._corpus.read()
-            reader, no_words = self._reader()
-            allowed = self._left_by(filters, corpus)
-            unread = list(corpus.unread)
-            if days.limited:
-                spans = self._corpus.spans()
-                allowed = allowed & days.between(spans)
-                unread += (trouble for trouble in spans.unread if trouble not in unread)
-            slips: tuple[str, ...] = ()
-            if respell and reader:
-                terms, slips = respelled(query, terms, reader, partial(self._holding, reader, corpus))
-            frequency = reader.document_frequency if reader else lambda _: 0
-            weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
-            meaning, no_meaning = self._meaning.of(corpus, query, vector, as_passage=as_passage)
+        known = bool(self.lake.months("clean/vectors"))
+        # Vector and words are looked for beside the rest: the model, the index and the vectors hold no lock meanwhile.
+        vector = self._pool.submit(self._meaning.vector, query, as_passage=as_passage) if known else None
+        corpus = self._corpus.read()
+        reader, no_words = self._reader()
+        allowed = self._left_by(filters, corpus)
+        unread = list(corpus.unread)
+        if days.limited:
+            spans = self._corpus.spans()
+            allowed = allowed & days.between(spans)
+            unread += (trouble for trouble in spans.unread if trouble not in unread)
+        slips: tuple[str, ...] = ()
+        if by_words and reader:
+            terms, slips = respelled(query, terms, reader, partial(self._holding, reader, corpus))
+        frequency = reader.document_frequency if reader else lambda _: 0
+        weights = weigh(terms, frequency, reader.count() if reader else corpus.chunks.height)
+        looking = (
+            self._pool.submit(shares_of_words, reader, terms, weights, filters, corpus, allowed) if by_words else None
+        )
+        meaning, no_meaning = self._meaning.of(corpus, query, vector, as_passage=as_passage)
+        words = looking.result() if looking is not None else np.zeros(corpus.chunks.height, np.float32)
         troubles = tuple(trouble for trouble in (*unread, no_words, no_meaning) if trouble)
-        unread_rows = self.rows.unread
         gone = self._months_gone(corpus)
         return Asked(
-            query, terms, weights, filters, days, corpus, allowed, meaning, reader, troubles, gone, slips, unread_rows
+            query,
+            weights,
+            filters,
+            days,
+            corpus,
+            allowed,
+            meaning,
+            words,
+            reader,
+            troubles,
+            gone,
+            slips,
+            self.rows.unread,
         )
 
     def _left_by(self, filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
