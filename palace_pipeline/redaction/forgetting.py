@@ -51,6 +51,8 @@ _IDS = ("conversation_id", "forked_from", "parent_conversation_id")
 
 
 def _clean_id(provider: str, name: str | None, values: Sequence[Forgotten], key: bytes) -> str | None:
+    if provider == "session":  # made of a time and a hash, never of what was said
+        return name
     if name is None or (clean := masked(name, values, key, KIND_IN_NAMES)) == name:
         return name
     # Two ids that differ in the value alone stay two.

@@ -161,9 +161,8 @@ def write_pages(job: Job) -> Counts:
         if funnel is not None and ledger.meta("conflicts_recipe") != job.recipes.redaction:
             for copy in pages.conflict_copies(home.path):
                 clean_copy(copy, funnel)
-            mask_again(home.path, funnel)
-            # At last: a page that cannot be read now has to be masked by a later run.
-            ledger.set_meta("conflicts_recipe", job.recipes.redaction)
+            if not mask_again(home.path, funnel).left:  # a later run masks what cannot be read now
+                ledger.set_meta("conflicts_recipe", job.recipes.redaction)
         return logged(job, ledger, "pages", started, counts)
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -70,10 +70,11 @@ def make_folder(path: Path, mode: int = 0o700) -> Path:
 
 
 @contextmanager
-def replacing(path: Path, *, durable: bool = True) -> Generator[Path]:
+def replacing(path: Path, *, durable: bool = True, last: Callable[[], object] | None = None) -> Generator[Path]:
     """A temporary path in the same folder that becomes `path` (0600, fsynced) when the block ends without an error.
 
-    Not `durable`: without fsync, for many small files that can be made again; call `sync_files` when all are written.
+    `last`: called right before the rename, with nothing slow in between; the file stays as it is if it raises. Not
+    `durable`: without fsync, for many small files that can be made again; call `sync_files` when all are written.
     """
     make_folder(path.parent)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(4)}-{path.name}"[:200])
@@ -82,6 +83,8 @@ def replacing(path: Path, *, durable: bool = True) -> Generator[Path]:
         temporary.chmod(0o600)
         if durable:
             _sync(temporary)
+        if last is not None:
+            last()
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -53,6 +53,7 @@ from palace_pipeline.workspace.writing import (
 )
 
 if TYPE_CHECKING:
+    from palace_pipeline.redaction.forgotten import Forgotten
     from palace_pipeline.redaction.funnel import Funnel
     from palace_pipeline.workspace.masking import Said
 
@@ -98,6 +99,7 @@ class Workspace:
     def __init__(self, home: Path | str | None = None, settings: Settings | None = None) -> None:
         self.settings = settings or load_settings(Path(home) if home is not None else None)
         self.home = self.settings.home
+        self._funnel: tuple[tuple[Forgotten, ...], Funnel] | None = None
 
     # --- sessions
 
@@ -244,6 +246,8 @@ class Workspace:
                     for name in SECTIONS
                 },
             )
+            with suppress(NoSession):  # not there any more: made again where it was
+                page = replace(page, path=self.path_of(session.id))  # named anew if its name showed a secret
             written = self._put(replace(page, session=clean), lock)
         if written.path == page.path:
             index.add_rows(self.home, [self._row(written)])
@@ -338,18 +342,20 @@ class Workspace:
         make_folder(self.home)
         return Home(self.settings).key()
 
-    @cached_property
+    @property
     def funnel(self) -> Funnel:
-        """The redaction of this home, with what was purged from it."""
+        """The redaction of this home, with what was purged from it so far: another process may purge at any time."""
         from palace_pipeline.redaction.funnel import Funnel
         from palace_pipeline.store.home import Home
 
         home = Home(self.settings)
-        key = self.key
-        if not home.exists:
-            return Funnel(self.settings.redaction, key)
-        with home.ledger() as ledger:
-            return Funnel(self.settings.redaction, key, forgotten=ledger.forgotten())
+        key, forgotten = self.key, ()
+        if home.exists:
+            with home.ledger() as ledger:
+                forgotten = ledger.forgotten()
+        if self._funnel is None or self._funnel[0] != forgotten:
+            self._funnel = (forgotten, Funnel(self.settings.redaction, key, forgotten=forgotten))
+        return self._funnel[1]
 
     def _masked(self, session: Session, texts: dict[str, str]) -> tuple[Said, Session]:
         from palace_pipeline.workspace.masking import masked

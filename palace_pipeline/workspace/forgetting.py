@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from palace_pipeline.exports.text import decode
 from palace_pipeline.model import page_hash
 from palace_pipeline.redaction.forgotten import MASK, Forgotten
 from palace_pipeline.store.appending import change_lines
@@ -14,7 +15,7 @@ from palace_pipeline.workspace import index, names
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import PART
-from palace_pipeline.workspace.sweeping import LOGS, all_sessions, hide_by_rules, hide_values, sweep
+from palace_pipeline.workspace.sweeping import LOGS, Swept, all_sessions, hide_by_rules, hide_values, sweep
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
@@ -27,7 +28,7 @@ def parts_of(home: Path, session: str) -> list[str]:
         part = names.id_of(path)
         if part is None or part == session or session.encode() not in (data := path.read_bytes()):
             continue
-        page = parse(data.decode("utf-8", "replace"), path)
+        page = parse(decode(data) or "", path)
         if page.role == PART and page.parent == session:
             found.append(part)
     return found
@@ -70,11 +71,10 @@ def _delete_session(home: Path, session: str) -> int:
 
 def mask_values(home: Path, values: Sequence[Forgotten], key: bytes) -> int:
     """Mask purged values in pages of sessions, memory, index and logs, in names of files too; returns how many changed."""
-    return sweep(home, hide_values(values, key, MASK), all_sessions(home))
+    return sweep(home, hide_values(values, key, MASK), all_sessions(home)).changed
 
 
-def mask_again(home: Path, funnel: Funnel) -> int:
+def mask_again(home: Path, funnel: Funnel) -> Swept:
     """After a change of the rules: mask what they find now in what programs wrote (entries with a time, titles, summaries,
-    facts, names of entities, calls of tools, rows of the index); returns how many files changed. Words by hand stay as
-    they are."""
+    facts, names of entities, calls of tools, rows of the index). Words by hand stay as they are."""
     return sweep(home, hide_by_rules(funnel), all_sessions(home))

@@ -74,11 +74,13 @@ def _judged(
     funnel: Funnel, key: bytes, new: Mapping[str, str], before: Mapping[str, str], claims: Path
 ) -> tuple[Said, Clean]:
     known, unfinished = claims_of(claims)
-    texts = {name: without_known(without_controls(text), known, key) for name, text in new.items() if text}
+    texts = {name: without_controls(text) for name, text in new.items() if text}
     clean = funnel.redact_fields({**texts, **before})
     secrets = dict(_secrets(texts, clean.findings))
     note_claims(claims, secrets, key)
-    return Said({name: clean.texts.get(name, "") for name in new}, secrets, unfinished), clean
+    # What is known already comes last: it may be the beginning of a longer secret, of which the rest would stay.
+    shown = {name: without_known(clean.texts[name], known, key) if name in texts else "" for name in new}
+    return Said(shown, secrets, unfinished), clean
 
 
 def note_claims(claims: Path, secrets: Mapping[str, str], key: bytes) -> None:

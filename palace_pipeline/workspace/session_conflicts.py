@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from palace_pipeline.exports.text import decode
 from palace_pipeline.store.files import Told
 from palace_pipeline.workspace import front, index, names
 from palace_pipeline.workspace.locks import locked
@@ -49,7 +50,7 @@ def _in_folder(folder: Path) -> Iterator[Pair]:
 def _status(path: Path) -> Status | None:
     try:
         return _read(path, path).status
-    except OSError:
+    except (OSError, StillWrong):
         return None
 
 
@@ -79,12 +80,19 @@ def keep(home: Path, page: Path, beside: Path | None, side: Literal["mine", "arc
 
 
 def _read(file: Path, page: Path) -> Session:
-    return parse(file.read_bytes().decode("utf-8", "replace"), page)
+    return parse(_text(file), page)
+
+
+def _text(file: Path) -> str:
+    text = decode(file.read_bytes())
+    if text is None:
+        raise StillWrong(f"{file.name} is no text in any encoding that Palace knows. Nothing was changed.")
+    return text
 
 
 def _said(file: Path | None) -> Status | None:
     """The status that a page says, whatever had to be guessed besides."""
     if file is None or not file.exists():
         return None
-    text = file.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    text = _text(file).removeprefix("\ufeff").replace("\r\n", "\n")
     return front.status_in(front.open_front(text)[0])

@@ -8,12 +8,13 @@ is purged. What is masked, and where, is a `Hide`; the walk is the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from palace_pipeline.exports.text import decode
 from palace_pipeline.redaction.forgotten import (
     SHORTEST,
     Forgotten,
@@ -26,13 +27,13 @@ from palace_pipeline.redaction.forgotten import (
     with_mask,
 )
 from palace_pipeline.store.appending import change_lines
-from palace_pipeline.store.files import write_bytes
+from palace_pipeline.store.files import Told
 from palace_pipeline.transcripts.page_path import SLUG_LENGTH, slug
 from palace_pipeline.workspace import index, memory, names
 from palace_pipeline.workspace.front import as_tag, bare_masks
 from palace_pipeline.workspace.index import Row
 from palace_pipeline.workspace.locks import locked
-from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS
+from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS, append_error
 from palace_pipeline.workspace.masking import (
     Claim,
     add_claims,
@@ -46,12 +47,20 @@ from palace_pipeline.workspace.masking import (
 )
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import render
-from palace_pipeline.workspace.writing import free_name, plain_file, remove_own_leftovers
+from palace_pipeline.workspace.writing import (
+    PageChanged,
+    free_name,
+    plain_file,
+    put_page,
+    read_page,
+    remove_own_leftovers,
+)
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
 
 LOGS = (ERRORS, TOOL_CALLS)
+_TRIES = 4
 _LEAST_CUT = 5
 """Characters of a secret that is cut off (by `…`, or at the end of a file name) from which the rest is masked as well."""
 _LONG = 16
@@ -156,35 +165,60 @@ def hide_by_rules(funnel: Funnel) -> Hide:
     )
 
 
-def sweep(home: Path, hide: Hide, sessions: Iterable[Path]) -> int:
-    """Mask in these pages of sessions, and in all of memory, index and logs; returns how many files changed.
+@dataclass(slots=True, frozen=True)
+class Swept:
+    """`changed`: how many files. `left`: files that could not be read, written or locked; they are named in the log."""
+
+    changed: int
+    left: tuple[Path, ...] = ()
+
+
+def sweep(home: Path, hide: Hide, sessions: Iterable[Path]) -> Swept:
+    """Mask in these pages of sessions, and in all of memory, index and logs.
 
     A file whose name shows it is named anew, and so it is called in index, logs and links from then on. Pages are taken
-    under their own locks, one at a time: the caller holds none.
+    under their own locks, one at a time: the caller holds none. One that somebody changes at the same time is looked at
+    again; one that cannot be had stops no other.
     """
     changed, renamed, pages = 0, dict[str, str](), list[Path]()
+    left: list[Path] = []
     listed = list(sessions)
     # The pages first: their names are theirs, also where a copy of a sync program would sort before them.
     copies = {copy for copy in listed if names.is_copy(copy)} | set(map(Path, names.copies(map(str, listed))))
     for path in sorted(listed, key=lambda path: (path in copies, path)):
-        now, differs = _session(path, hide, renamed)
-        changed += differs
-        pages.append(now)
-        if now != path:
-            renamed[path.stem] = now.stem
+        with _going_on(home, path, left):
+            now, differs = _session(home, path, hide, renamed)
+            changed += differs
+            pages.append(now)
+            if now != path:
+                renamed[path.stem] = now.stem
     for path in files(home / memory.MEMORY, "**/*.md"):
-        now, differs = _memory(path, hide)
-        changed += differs
-        if now != path:  # with its folder: the name alone may be a word
-            renamed[path.relative_to(home).as_posix()] = now.relative_to(home).as_posix()
+        with _going_on(home, path, left):
+            now, differs = _memory(home, path, hide)
+            changed += differs
+            if now != path:  # with its folder: the name alone may be a word
+                renamed[path.relative_to(home).as_posix()] = now.relative_to(home).as_posix()
     for path in pages if renamed else ():
-        _links(path, renamed)
+        with _going_on(home, path, left):
+            _links(home, path, renamed)
     if renamed or _may(home / index.INDEX, lambda text: hide.may(index.plain(text))):
         changed += index.change_rows(home, lambda row: _row(home, row, hide, renamed), hide.line) > 0
     for log in LOGS:
         if renamed or _may(home / log, hide.may):
             changed += change_lines(home / log, lambda line: _named_anew(hide.line(line), renamed)) > 0
-    return changed
+    return Swept(changed, tuple(left))
+
+
+@contextmanager
+def _going_on(home: Path, path: Path, left: list[Path]) -> Generator[None]:
+    """What cannot be read, written or locked is put off: named in the log, and added to `left`."""
+    try:
+        yield
+    except (OSError, Told) as error:
+        left.append(path)
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        what = "what must not be shown any more may still stand in it; the next palace ingest or append tries again"
+        append_error(home, "waiting", path, f"{what} ({why})", once=True)
 
 
 def _may(path: Path, may: Callable[[str], bool]) -> bool:
@@ -197,17 +231,20 @@ def follow_claims(home: Path, session: str, key: bytes, secrets: Mapping[str, st
     by their hashes. The caller holds no lock of a page."""
     own = claims_file(home, session)
     claims = claims_of(own)[0]
-    add_claims(home / memory.CLAIMS, claims)
+    if not (home / memory.MEMORY).is_symlink():
+        add_claims(home / memory.CLAIMS, claims)
     pages = family(home, session)
+    left: tuple[Path, ...] = ()
     if secrets:
-        sweep(home, hide_secrets(secrets), pages)
+        left += sweep(home, hide_secrets(secrets), pages).left
         pages = family(home, session) if unfinished else pages
     if unfinished:
-        sweep(home, hide_claims(claims, key), pages)
+        left += sweep(home, hide_claims(claims, key), pages).left
     for other in {found for path in pages if (found := names.id_of(path)) is not None} - {session}:
         # They are of one conversation: what one of them says later is masked as well.
         inherit_claims(claims_file(home, other), own, done=True)
-    note_swept(own, len(claims))
+    if not left:
+        note_swept(own, len(claims))
 
 
 def inherit_claims(own: Path, other: Path, *, done: bool = False) -> None:
@@ -257,7 +294,7 @@ def family(home: Path, session: str) -> list[Path]:
         if own is None:
             continue
         pages.setdefault(own, []).append(path)
-        with suppress(FileNotFoundError), _now(path).open("rb") as stream:
+        with suppress(OSError), _now(path).open("rb") as stream:  # one that cannot be read has no family that is known
             head = stream.read(4096)
         for parent in {found.decode() for found in _PARENT.findall(head)} - {own}:
             related.setdefault(own, set()).add(parent)
@@ -279,7 +316,7 @@ def name_anew(home: Path, old: Path, new: Path) -> None:
 # --- one file ---------------------------------------------------------------------------------------------------------
 
 
-def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, bool]:
+def _session(home: Path, path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, bool]:
     """(where the page lies now, whether anything changed). `renamed`: pages that were named anew before their copies."""
     session = names.id_of(path)
     with locked(path.parent, names.prefix_of(session) if session else path.stem, hand_on=True) as lock:
@@ -289,13 +326,11 @@ def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, 
         end = _COPY.search(path.name)
         if not plain_file(path):
             return listed, False  # deleted meanwhile
-        old = path.read_bytes().decode("utf-8", "replace")
         stem = path.name[: end.start()] if end else path.stem
         part = names.title_in(path) if session else stem
-        if not hide.may(old) and hide.name(part) == part and stem not in renamed:
+        old, new = _rewritten(home, path, lambda text: hide.page(text, path) if hide.may(text) else text)
+        if new == old and hide.name(part) == part and stem not in renamed and not hide.may(old):
             return path, False
-        if (new := hide.page(old, path)) != old:
-            write_bytes(path, new.encode("utf-8", "replace"))
         if session is None:
             named = path.with_name(renamed.get(stem, hide.name(stem)) + path.name[len(stem) :])
         else:
@@ -312,16 +347,14 @@ def _session(path: Path, hide: Hide, renamed: Mapping[str, str]) -> tuple[Path, 
         return named, True
 
 
-def _memory(path: Path, hide: Hide) -> tuple[Path, bool]:
+def _memory(home: Path, path: Path, hide: Hide) -> tuple[Path, bool]:
     """The same for a file of memory; that of an entity is called as its heading."""
     with locked(path.parent, path.stem) as lock:
         if lock.after_kill:
             remove_own_leftovers(path.parent, path.name)
         if not plain_file(path):
             return path, False
-        old = path.read_bytes().decode("utf-8", "replace")
-        if (new := hide.memory(old)) != old:
-            write_bytes(path, new.encode("utf-8", "replace"))
+        old, new = _rewritten(home, path, hide.memory)
         title = memory.title_of(new)
         if path.parent.name != memory.ENTITIES.name or (
             hide.name(path.stem) == path.stem and title == memory.title_of(old)
@@ -350,25 +383,48 @@ def _now(path: Path) -> Path:
     return path if session is None or path.exists() else page_of(path.parent, session) or path
 
 
-def _links(path: Path, renamed: Mapping[str, str]) -> None:
+def _links(home: Path, path: Path, renamed: Mapping[str, str]) -> None:
     """Links to pages that have another name now."""
     session = names.id_of(path)
     if session is None:
         return
     with locked(path.parent, names.prefix_of(session), hand_on=True):
         path = _now(path)
-        if not plain_file(path):
-            return
-        old = path.read_bytes().decode("utf-8", "replace")
-        if (new := _named_anew(old, renamed)) != old:
-            write_bytes(path, new.encode("utf-8", "replace"))
+        if plain_file(path):
+            _rewritten(home, path, lambda text: _named_anew(text, renamed))
+
+
+def _rewritten(home: Path, path: Path, change: Callable[[str], str]) -> tuple[str, str]:
+    """A file's text before and after a change, which is written if there is one. If somebody else writes the file in
+    between, it is read and changed again; after `_TRIES` times PageChanged is raised. Raises NoText and OSError."""
+    for attempt in range(_TRIES):
+        data, seen = read_page(path)
+        old = decode(data)
+        if old is None:
+            raise NoText(f"{path.relative_to(home)} is no text in any encoding that Palace knows; it was left as it is")
+        if (new := change(old)) == old:
+            return old, old
+        written = new.encode("utf-8", "replace")
+        try:
+            put_page(home, path, written, seen=seen, same=written.__eq__)
+        except PageChanged:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return old, new
+    raise AssertionError("the last try raises or writes")
+
+
+class NoText(Told):
+    """A file of the workspace holds what is no text."""
 
 
 def _row(home: Path, row: Row, hide: Hide, renamed: Mapping[str, str]) -> Row:
     path = _named_anew(row.path, renamed)
     if hide.name(path) != path and not (home / path).exists():
-        folder, _, name = path.rpartition("/")
-        path = f"{folder}/{hide.name(name)}"
+        session, (folder, _, name) = names.id_of(path), path.rpartition("/")
+        now = page_of(home / folder, session) if session is not None else None
+        path = f"{folder}/{now.name if now is not None else hide.name(name)}"
     return replace(hide.row(row), path=path)
 
 
@@ -381,6 +437,11 @@ def _named_anew(text: str, renamed: Mapping[str, str]) -> str:
 def _page_by_rules(text: str, path: Path, funnel: Funnel) -> str:
     if names.id_of(path) is None:
         return text
+
+    def line(said: str) -> str:
+        label, sep, link = said.partition("](")
+        return funnel.redact_fields({"label": label}).texts["label"] + sep + link
+
     session = parse(text, path)
     clean = funnel.redact_fields({f"{n}": said for n, said in enumerate(texts_of(session))}).texts
     new = with_texts(session, (clean[f"{n}"] for n in range(len(clean))))
@@ -388,7 +449,9 @@ def _page_by_rules(text: str, path: Path, funnel: Funnel) -> str:
         section: [old if old.at is None else entry for old, entry in zip(entries, new.sections[section], strict=True)]
         for section, entries in session.sections.items()
     }
-    new = replace(new, intro=session.intro, sections=sections)  # by hand
+    # By hand, but for the links to parts: their labels are the program's.
+    intro = "\n".join(line(said) if said.startswith("> [") else said for said in session.intro.split("\n"))
+    new = replace(new, intro=intro, sections=sections)
     return text if new == session else render(new)
 
 
@@ -407,16 +470,26 @@ def _everywhere(
     are made of, if that is more."""
     title = title or text
 
-    def page(said: str) -> str:
+    def raw(said: str) -> str:
         end = max(0, said.find("\n---", 4)) if said.startswith("---\n") else 0
         front = "\n".join(map(_in_front(text), said[:end].split("\n")))
         return front + _TITLE.sub(lambda found: title(found[0]), text(said[end:]), count=1)
+
+    def page(said: str, path: Path) -> str:
+        # Of a session what it says is masked, never what the page is made of: ids, times, statuses, headings.
+        if _id_of_copy(path) is None:
+            return raw(said)
+        session = parse(said, path.with_name(_COPY.sub(".md", path.name)))
+        heading, *texts = texts_of(session)
+        extra = "\n".join(map(_in_front(text), session.extra.split("\n")))
+        new = replace(with_texts(session, [title(heading), *map(text, texts)]), extra=extra)
+        return said if new == session else render(new)
 
     def row(old: Row) -> Row:
         tags = tuple(as_tag(text(tag)) for tag in old.tags)
         return replace(old, title=title(old.title), summary=text(old.summary), tags=tags)
 
-    return Hide(lambda said, _: page(said), lambda said: _facts(page(said)), row, line, name, may)
+    return Hide(page, lambda said: _facts(raw(said)), row, line, name, may)
 
 
 def _facts(text: str) -> str:
@@ -470,4 +543,5 @@ def _without_cut(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def _id_of_copy(path: Path) -> str | None:
+    """The id of the session that a page is of, be it a copy of a conflict."""
     return names.id_of(path.with_name(_COPY.sub(".md", path.name)))

@@ -1,7 +1,8 @@
 """Putting a page in its place: what is there is the old page or the new one, whole and readable, at any moment.
 
-Written beside it, flushed, read back and parsed, then renamed over it; looked at once more, and put back if it is not
-what was written. A page that somebody else has changed in the meantime is never replaced: the new one goes beside it.
+Written beside it, read back and parsed, flushed, then renamed over it if the page is still what was read; looked at once
+more. A page that somebody else has changed in the meantime is theirs: the new one goes beside it, or what was to be done is
+done again with theirs.
 """
 
 from __future__ import annotations
@@ -104,16 +105,14 @@ def put_page(
     """
     if data and seen is not None and hashlib.sha256(data).hexdigest() == seen.sha256 and fingerprint(path) == seen:
         return path  # nothing new
-    old: bytes | None = None
     try:
-        with replacing(path, durable=durable) as temporary:
-            _write(temporary, data, durable)
+        with replacing(path, durable=durable, last=lambda: _unchanged(path, seen)) as temporary:
+            _write(temporary, data)
             written, info = _read(temporary)
             if not same(written):
                 raise NotWritten(_unreadable(home, path))
             if lock is not None:
                 lock.assert_held()
-            old = _unchanged(path, seen)
     except PageChanged:
         if as_conflict is None:
             raise
@@ -122,40 +121,29 @@ def put_page(
         there, now = _read(path)
     except FileNotFoundError:
         return path  # deleted by somebody at once: theirs to decide
-    if now.st_ino == info.st_ino and there != data:  # a file of another is theirs
-        if old is None:
-            path.unlink()
-        else:
-            write_bytes(path, old)
-        raise NotWritten(_unreadable(home, path))
+    # The same file with other bytes: an editor that writes in place had the old page open, and has put it over ours.
+    if now.st_ino == info.st_ino and there != data:
+        if as_conflict is None:
+            raise PageChanged(_CHANGED.format(path.name))
+        return _beside(home, path, as_conflict())
     return path
 
 
-def _unchanged(path: Path, seen: Fingerprint | None) -> bytes | None:
-    """The page's bytes if it is still what was seen. Raises PageChanged."""
-    try:
-        data, now = read_page(path)
-    except FileNotFoundError:
-        if seen is not None:
-            raise PageChanged(_CHANGED.format(path.name)) from None
-        return None
-    if now != seen:
+def _unchanged(path: Path, seen: Fingerprint | None) -> None:
+    """Raises PageChanged if a page is not any more what was seen."""
+    if fingerprint(path) != seen:
         raise PageChanged(_CHANGED.format(path.name))
-    return data
 
 
 _CHANGED = "{} was changed by somebody else while it was written. Theirs stays; read it again and repeat what you did."
 
 
-def _write(temporary: Path, data: bytes, durable: bool) -> None:
+def _write(temporary: Path, data: bytes) -> None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         left = memoryview(data)
         while left:
             left = left[os.write(descriptor, left) :]
-        if durable:
-            # Here, so that nothing slow lies between the look at the old page and the rename.
-            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -22,5 +22,5 @@ def funnel() -> Funnel:
 @pytest.fixture
 def workspace(tmp_path: Path, funnel: Funnel) -> Workspace:
     made = Workspace(settings=Settings(home=tmp_path / "home", display_zone="Asia/Shanghai"))
-    made.__dict__["funnel"] = funnel
+    made._funnel = ((), funnel)
     return made

@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Home:
 
 def _live(home: Home, funnel: Funnel) -> Workspace:
     workspace = Workspace(settings=home.settings)
-    workspace.__dict__["funnel"] = funnel
+    workspace._funnel = ((), funnel)
     return workspace
 
 

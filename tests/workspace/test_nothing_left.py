@@ -37,7 +37,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def live(home: Home, funnel: Funnel) -> Workspace:
     workspace = Workspace(settings=home.settings)
-    workspace.__dict__["funnel"] = funnel
+    workspace._funnel = ((), funnel)
     return workspace
 
 
@@ -343,7 +343,7 @@ def test_a_sweep_finds_it_however_pages_rows_and_logs_write_it(workspace: Worksp
     assert len(index.rows(workspace.home)) == 1
     assert [called[0].removesuffix("…") for _, called, _ in entities(workspace.home)] == ["Box [REDACTED:password]"]
     again = {path: path.read_bytes() for path in workspace.home.rglob("*.md")}
-    assert sweep(workspace.home, hide_secrets({value: "password"}), all_sessions(workspace.home)) == 0
+    assert sweep(workspace.home, hide_secrets({value: "password"}), all_sessions(workspace.home)).changed == 0
     assert {path: path.read_bytes() for path in workspace.home.rglob("*.md")} == again
 
 

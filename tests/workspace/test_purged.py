@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def live(home: Home, funnel: Funnel) -> Workspace:
     workspace = Workspace(settings=home.settings)
-    workspace.__dict__["funnel"] = funnel
+    workspace._funnel = ((), funnel)
     return workspace
 
 

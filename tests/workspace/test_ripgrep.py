@@ -34,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, funnel: Funnel) -> Path:
     monday = datetime.fromisoformat("2026-11-23T09:00:00+08:00")
     for language, day, name in (("zh", 0, "oven"), ("en", 6, "lamp"), ("en", -1, "past")):
         live = Workspace(settings=Settings.model_validate({"home": path, "workspace": {"language": language}}))
-        live.__dict__["funnel"] = funnel
+        live._funnel = ((), funnel)
         begin = monday + timedelta(days=day)
         page = live.new(f"Fix the {name}", tags=["repair", "烤箱"] if name != "past" else ["other"], ts=begin)
         live.append(page.id, "judgement", f"The thermostat of the {name} is broken.", at=begin)

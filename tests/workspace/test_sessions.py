@@ -104,7 +104,7 @@ def test_english_headings_by_setting_and_pages_in_the_other_language_go_on_in_th
 ) -> None:
     english = Workspace(settings=Settings.model_validate({"home": tmp_path, "workspace": {"language": "en"}}))
     chinese = Workspace(settings=Settings(home=tmp_path))
-    english.__dict__["funnel"] = chinese.__dict__["funnel"] = funnel
+    english._funnel = chinese._funnel = ((), funnel)
     page = english.new("x")
     chinese.append(page.id, "conclusion", "Done.")
     text = page.path.read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def test_an_unreadable_result_leaves_the_page_as_it_was(workspace: Workspace, mo
     page = workspace.new("x", input="a")
     before = page.path.read_bytes()
     real = writing._write
-    monkeypatch.setattr(writing, "_write", lambda path, data, durable: real(path, data[:-20], durable))
+    monkeypatch.setattr(writing, "_write", lambda path, data: real(path, data[:-20]))
     with pytest.raises(writing.NotWritten, match="the page before it is in its place"):
         workspace.append(page.id, "conclusion", "Done.")
     assert page.path.read_bytes() == before
@@ -308,7 +308,7 @@ def test_a_secret_is_known_in_the_whole_session(workspace: Workspace, funnel: Fu
     workspace.append(page.id, "judgement", f"the strange word {secret.swapcase()} stands alone")
     workspace.append(page.id, "input", f"the password is {secret}")
     again = Workspace(settings=workspace.settings)  # another process knows it by its hash
-    again.__dict__["funnel"] = funnel
+    again._funnel = ((), funnel)
     again.append(page.id, "conclusion", f"so {secret} it is")
     text = page.path.read_text(encoding="utf-8")
     assert secret not in text
@@ -327,7 +327,7 @@ def test_what_is_no_page_of_its_own_stops_nothing(workspace: Workspace, funnel: 
     (entities / "gone.md").symlink_to("nowhere")
     assert list(workspace.sessions()) == [page.path]
     assert list(memory.entities(workspace.home)) == []
-    assert mask_again(workspace.home, funnel) == 0
+    assert mask_again(workspace.home, funnel).changed == 0
 
 
 def test_a_secret_that_shows_itself_later_goes_from_the_entries_before(workspace: Workspace) -> None:

@@ -1,0 +1,170 @@
+"""Sweeps take what must not be shown, and nothing else: no edit of a person, no page in another encoding, no time, id or status."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from palace_pipeline.model import Conversation, Message
+from palace_pipeline.purge import find_value, purge_value
+from palace_pipeline.redaction.forgetting import without_forgotten
+from palace_pipeline.redaction.forgotten import forget, forget_name
+from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.settings import RedactionSettings
+from palace_pipeline.store import files
+from palace_pipeline.store.home import Home
+from palace_pipeline.workspace import session_conflicts
+from palace_pipeline.workspace.api import Workspace
+from palace_pipeline.workspace.forgetting import mask_again, mask_values
+from palace_pipeline.workspace.memory import facts, set_fact
+from palace_pipeline.workspace.sweeping import Hide, all_sessions, claims_file, hide_secrets, sweep
+from tests.rebuild.archives import home_at, take
+
+PASSWORD = "Kiwih7r3x9b5Q"
+
+
+def by_page(hide: Hide, page: object) -> Hide:
+    return replace(hide, page=page)  # type: ignore[arg-type]
+
+
+def test_the_id_of_a_session_shows_no_value(tmp_path: Path, funnel: Funnel) -> None:
+    home: Home = home_at(tmp_path / "home")
+    workspace = Workspace(settings=home.settings)
+    workspace._funnel = ((), funnel)
+    at = datetime(2026, 11, 29, 14, 30, tzinfo=UTC)
+    said, other = workspace.new("a", input="my pin is 1430, yes", ts=at), workspace.new("b", input="hello", ts=at)
+    take(home, home.path / "sessions")
+    with home.writing():
+        purge_value(home, find_value(home, "1430"), vault=True, batch="p")
+    assert "1430" not in workspace.load(said.id).session.sections["input"][0].text
+    assert workspace.load(said.id).session.ts == at
+    assert workspace.load(other.id).path == other.path
+    assert workspace.load(other.id).session == other.session
+    chat = Conversation("session", said.id, [Message("m", "user", "x")])
+    assert without_forgotten(chat, [forget("1430", b"k")], b"k") == chat
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
+def test_pages_in_any_encoding_keep_their_words(workspace: Workspace, encoding: str) -> None:
+    page = workspace.new("烤箱", input=f"烤箱不热了，请看一下温控器，谢谢 {PASSWORD}")
+    child = workspace.new("child", parent=page.id)
+    page.path.write_bytes(page.path.read_text(encoding="utf-8").encode(encoding))
+    workspace.append(child.id, "judgement", f"the password is {PASSWORD}")
+    text = page.path.read_text(encoding="utf-8-sig" if encoding == "utf-8-sig" else "utf-8")
+    assert "烤箱不热了，请看一下温控器，谢谢 [REDACTED:password]" in text
+    assert PASSWORD not in text
+
+
+def test_a_torn_page_in_another_encoding_is_kept_as_mine(workspace: Workspace) -> None:
+    page = workspace.new("烤箱", input="烤箱不热了，请看一下温控器")
+    body = page.path.read_text(encoding="utf-8").split("---\n", 2)[2]
+    page.path.write_bytes(body.encode("utf-16"))
+    ((found, beside),) = session_conflicts.find(workspace.home)
+    session_conflicts.keep(workspace.home, found, beside, "mine")
+    assert "烤箱不热了，请看一下温控器" in page.path.read_text(encoding="utf-8")
+    assert session_conflicts.find(workspace.home) == []
+
+
+def test_memory_in_another_encoding_is_masked(workspace: Workspace) -> None:
+    set_fact(workspace, "烤箱", f"燃气 {PASSWORD}")
+    path = workspace.home / "memory/facts.md"
+    path.write_bytes(path.read_text(encoding="utf-8").encode("utf-16"))
+    sweep(workspace.home, hide_secrets({PASSWORD: "password"}), ())
+    assert facts(workspace) == {"烤箱": "燃气 [REDACTED:password]"}
+
+
+def test_an_edit_during_a_sweep_stays(workspace: Workspace) -> None:
+    page = workspace.new("x", input=f"here is {PASSWORD}")
+    hide, edits = hide_secrets({PASSWORD: "password"}), ["mine"]
+
+    def page_with_an_edit(text: str, path: Path) -> str:
+        if edits:
+            path.write_text(text.replace("here is", f"here is {edits.pop()}"), encoding="utf-8")
+        return hide.page(text, path)
+
+    sweep(workspace.home, by_page(hide, page_with_an_edit), all_sessions(workspace.home))
+    assert workspace.load(page.id).session.sections["input"][0].text == "here is mine [REDACTED:password]"
+
+
+def test_an_edit_in_place_right_after_the_rename_stays_and_so_does_the_entry(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = workspace.new("x", input="a")
+    edits = [page.path.read_text(encoding="utf-8").replace("\na\n", "\na and mine\n")]
+    real = files.sync_folder
+
+    def edited(folder: Path) -> None:
+        if edits:
+            with page.path.open("r+", encoding="utf-8") as stream:  # the same file, as editors that write in place do
+                stream.truncate()
+                stream.write(edits.pop())
+        real(folder)
+
+    monkeypatch.setattr(files, "sync_folder", edited)
+    workspace.append(page.id, "judgement", "theirs")
+    session = workspace.load(page.id).session
+    assert [entry.text for _, entry in session.entries()] == ["a and mine", "theirs"]
+
+
+def test_a_page_that_is_no_text_stops_nothing_and_is_tried_again(workspace: Workspace) -> None:
+    page, broken = workspace.new("x", input=f"here is {PASSWORD}"), workspace.new("y")
+    child = workspace.new("child", parent=page.id)
+    whole = broken.path.read_bytes()
+    broken.path.write_bytes(f'parent: "{page.id}"\n'.encode() + bytes(range(256)) * 9)
+    workspace.append(child.id, "judgement", f"the password is {PASSWORD}")
+    assert PASSWORD not in page.path.read_text(encoding="utf-8")
+    assert broken.path.name in (workspace.home / "logs/errors.md").read_text(encoding="utf-8")
+    broken.path.write_bytes(whole.replace(b"parent:\n", f'parent: "{page.id}"\n'.encode()) + PASSWORD.encode())
+    workspace.append(child.id, "todo", "go on")
+    assert PASSWORD not in broken.path.read_text(encoding="utf-8")
+    assert "swept" in claims_file(workspace.home, child.id).read_text(encoding="ascii")
+
+
+def test_labels_of_links_to_parts_follow_new_rules(workspace: Workspace) -> None:
+    page = workspace.new("long", input="PROJ-7731 is what we do. " + "word " * 900)
+    for number in range(20):
+        workspace.append(page.id, "judgement", f"{number}: " + secrets.token_hex(4) + " other words" * 400)
+    assert "> [" in page.path.read_text(encoding="utf-8")
+    mask_again(workspace.home, Funnel(RedactionSettings(private_patterns=(r"PROJ-\d{4}",)), b"k" * 32))
+    for path in all_sessions(workspace.home):
+        assert "PROJ-7731" not in path.read_text(encoding="utf-8")
+
+
+def test_saving_what_was_loaded_before_its_name_was_masked(workspace: Workspace) -> None:
+    page = workspace.new(f"run {PASSWORD}")
+    workspace.append(page.id, "judgement", f"the password is {PASSWORD}")
+    saved = workspace.save(page)
+    assert not [path.name for path in page.path.parent.iterdir() if PASSWORD.lower() in path.name.lower()]
+    assert [entry.text for _, entry in workspace.load(page.id).session.entries()] == [
+        "the password is [REDACTED:password]"
+    ]
+    assert saved.path.name.endswith(".conflict.md")
+
+
+@pytest.mark.parametrize("value", ["open", "2026-11-30T09", "assistant", "judgement", "2026"])
+def test_masks_go_into_words_and_never_into_structure(workspace: Workspace, value: str) -> None:
+    at = datetime.fromisoformat("2026-11-30T09:15:00+08:00")
+    page = workspace.new(f"the {value} thing", input=f"it is {value}", ts=at, role="writer")
+    workspace.append(page.id, "judgement", "then", at=at)
+    mask_values(workspace.home, [forget(value, b"k"), forget_name(value, b"k")], b"k")
+    (path,) = all_sessions(workspace.home)
+    assert re.match(r"0915-[0-9a-f]{7}-", path.name)
+    session = workspace.load(page.id).session
+    assert (session.ts, session.status, session.problems) == (at, "open", ())
+    assert [(entry.text, entry.at) for _, entry in session.entries()] == [("it is [REDACTED:purged]", at), ("then", at)]
+
+
+def test_what_is_purged_by_another_process_is_masked_at_once(tmp_path: Path) -> None:
+    home = home_at(tmp_path / "home")
+    workspace = Workspace(settings=home.settings)
+    page = workspace.new("x", input="the zebra crossing")
+    take(home, home.path / "sessions")
+    with home.writing():
+        purge_value(home, find_value(home, "zebra"), vault=True, batch="p")
+    workspace.append(page.id, "judgement", "a zebra again")
+    assert "zebra" not in page.path.read_text(encoding="utf-8")
