@@ -143,6 +143,7 @@ def note(ledger: Ledger, vault: Vault | None, conversation: Conversation, where:
             "AND record != ?",
             (*key, record),
         )
+        ledger.replace_messages(key, index)  # what was deleted from the file is no message any more
     elif vault is not None:
         disjoint = bool(index) and len(added) == len(index)
         _set_aside_contained(ledger, vault, key, record, conversation, index, disjoint=disjoint)

@@ -25,6 +25,7 @@ from palace_pipeline.publish.pdf import steady
 from palace_pipeline.publish.plain import markdown
 from palace_pipeline.publish.sealed import Kind, Outcome, building, put
 from palace_pipeline.publish.view import View, view_of
+from palace_pipeline.redaction.forgotten import is_in
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import BATCH_MESSAGES
 from palace_pipeline.stages.progress import report
@@ -34,6 +35,9 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import Key, LakeDamaged, month_of
 from palace_pipeline.transcripts.page_path import page_name
 from palace_pipeline.transcripts.rows import conversations_of
+from palace_pipeline.workspace.masking import claims_of
+from palace_pipeline.workspace.names import is_id
+from palace_pipeline.workspace.sweeping import claims_file
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _MOST_FOLDED: dict[Kind, int] = {"html": 200_000, "md": 200_000, "pdf": 1_500, "docx": 1_500}
@@ -87,8 +91,9 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
             view = view_of(found, home.settings.zone, folded=order.folded, most=_MOST_FOLDED[order.kind])
             plain = markdown(view, links)
             name = names[one.key]
-            if places := hits(funnel, [("file name", name), ("text", plain)]):
-                kinds = ", ".join(sorted({kind for _, kind in places}))
+            places = hits(funnel, [("file name", name), ("text", plain)])
+            if places or _shown_since(home, one.key, name, plain):
+                kinds = ", ".join(sorted({kind for _, kind in places} or {"secret"}))
                 done.skipped.append(
                     _skip(f"a second look found something to be masked ({kinds}); run: palace ingest", one.key)
                 )
@@ -107,6 +112,16 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
         if entries:
             _write_index(order, entries, done)
     return done
+
+
+def _shown_since(home: Home, key: Key, *texts: str) -> bool:
+    """Has a live session shown something of these texts to be a secret since it was last read?"""
+    provider, session = key
+    if provider != "session" or not is_id(session):
+        return False
+    claims, _ = claims_of(claims_file(home.path, session))
+    values = [claim.value for claim in claims]
+    return any(is_in(text, values, home.key()) for text in texts)
 
 
 def _write(path: Path, view: View, plain: str, links: Links, order: Order, printer: Browser | None) -> Outcome:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from palace_pipeline.checks import examine, whole
 from palace_pipeline.model import Conversation, Message
+from palace_pipeline.publish.chosen import Only, matching
+from palace_pipeline.publish.run import Order, export
 from palace_pipeline.purge import find_value, purge_value
 from palace_pipeline.redaction.forgetting import without_forgotten
 from palace_pipeline.redaction.forgotten import forget, forget_name
@@ -168,3 +171,37 @@ def test_what_is_purged_by_another_process_is_masked_at_once(tmp_path: Path) -> 
         purge_value(home, find_value(home, "zebra"), vault=True, batch="p")
     workspace.append(page.id, "judgement", "a zebra again")
     assert "zebra" not in page.path.read_text(encoding="utf-8")
+
+
+def test_what_a_person_deletes_is_no_message_any_more(tmp_path: Path, funnel: Funnel) -> None:
+    home = home_at(tmp_path / "home")
+    workspace = Workspace(settings=home.settings)
+    workspace._funnel = ((), funnel)
+    page = workspace.new("x", input="one")
+    workspace.append(page.id, "judgement", "two")
+    take(home, home.path / "sessions")
+    text = page.path.read_text(encoding="utf-8")
+    page.path.write_text(re.sub(r"### \S+\n\none\n", "", text), encoding="utf-8")
+    take(home, home.path / "sessions")
+    with home.ledger() as ledger:
+        (row,) = ledger.rows("SELECT messages FROM conversations")
+    assert row["messages"] == 2  # the front matter's, and what is left
+    span = whole(home)
+    assert span is not None
+    assert [result.name for result in examine(home, span) if not result.passed] == []
+
+
+def test_no_export_of_what_a_session_has_shown_to_be_a_secret_since(tmp_path: Path, funnel: Funnel) -> None:
+    home = home_at(tmp_path / "home")
+    workspace = Workspace(settings=home.settings)
+    workspace._funnel = ((), funnel)
+    page = workspace.new("x", input=f"my word is {PASSWORD} here")
+    take(home, home.path / "sessions")
+    workspace.append(page.id, "judgement", f"the password is {PASSWORD}")
+    chosen = matching(home.path, Only(None, None, None, None, None), home.settings.zone)
+    done = export(home, chosen, Order(tmp_path / "out", "md", "all"))
+    assert done.files == []
+    assert "palace ingest" in done.skipped[0].reason
+    take(home, home.path / "sessions")
+    done = export(home, chosen, Order(tmp_path / "out", "md", "all"))
+    assert "[REDACTED:password]" in (tmp_path / "out" / done.files[0]).read_text(encoding="utf-8")
