@@ -103,14 +103,26 @@ def _worse(status: Status, problems: list[str]) -> Status:
 
 
 _MERGE_MARK = re.compile(r"\n<{7} [^\n]*\n+(?=##)")
+_MERGE = re.compile(r"\n<{7} [^\n]*(?=\n)(?=(?:\n(?![<>=]{7})[^\n]*)*\n={7}(?:\n(?![<>=]{7})[^\n]*)*\n>{7} )")
 
 
 def _merge_failed(body: str) -> bool:
-    """Whether Git has put its marks around entries. Where they stand inside of a text, it may be about such marks."""
+    """Whether Git has put its marks around entries, or into what a person wrote by hand. In the text of a program they stay
+    text: it may be about such marks; and so they do in code."""
     if "\n<<<<<<< " not in body:
         return False
     ends = (match.end() - 1 for match in _MERGE_MARK.finditer(body))
-    return any(ENTRY_LINE.match(body, end) or SECTION_LINE.match(body, end) for end in ends)
+    if any(ENTRY_LINE.match(body, end) or SECTION_LINE.match(body, end) for end in ends):
+        return True
+    return any(_by_hand(body[: match.start() + 1]) for match in _MERGE.finditer(body))
+
+
+def _by_hand(before: str) -> bool:
+    """Is what stands behind this beginning of a body a person's own text, and no code?"""
+    section, entry = (
+        max((match.end() for match in line.finditer(before)), default=0) for line in (SECTION_LINE, ENTRY_LINE)
+    )
+    return section >= entry and before.count("\n```", section) % 2 == 0
 
 
 # --- the body --------------------------------------------------------------------------------------------------------

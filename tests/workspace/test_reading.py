@@ -365,3 +365,25 @@ def test_a_text_about_such_marks_is_none() -> None:
     read = parse(render(session), PATH)
     assert (read.status, read.problems) == ("open", ())
     assert read.sections == session.sections
+
+
+MARKS = "<<<<<<< HEAD\n- [ ] buy a\n=======\n- [ ] buy b\n>>>>>>> other"
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "text", "status"),
+    [
+        (True, MARKS, "conflict"),
+        (True, f"before\n\n{MARKS}\n\nbehind", "conflict"),
+        (False, MARKS, "open"),
+        (True, f"```\n{MARKS}\n```", "open"),
+        (True, "<<<<<<< HEAD\n- [ ] buy a", "open"),
+        (True, "<<<<<<< is what Git writes\n\n======= too", "open"),
+    ],
+)
+def test_marks_of_git_in_what_a_person_wrote_are_a_conflict(by_hand: bool, text: str, status: str) -> None:
+    session = Session("20261130-0915-1a2b3c4", TS)
+    session.sections["todo"] = [Entry(text) if by_hand else as_entry(text, TS)]
+    read = parse(render(session), PATH)
+    assert read.status == status
+    assert [entry.text for _, entry in read.entries()] == [text]
