@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 
 from palace_pipeline.cli.archive import finish_purge, new_batch, open_home
 from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, counted, out, out_json, progress, say
@@ -19,6 +20,9 @@ from palace_pipeline.purge import (
 )
 from palace_pipeline.redaction.forgotten import SHORTEST
 from palace_pipeline.store.home import Home
+from palace_pipeline.workspace.forgetting import forget_conversations
+from palace_pipeline.workspace.names import folder_of, is_id
+from palace_pipeline.workspace.sweeping import page_of
 
 _FILES_SHOWN = 20
 
@@ -27,9 +31,11 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
     """Forget a conversation, or a value that is read from stdin. Exit code 1: something is still found."""
     if (named is None) is not from_stdin:
         raise UsageError("say which conversation (provider:id, a page, the beginning of an id), or --value-from-stdin")
-    home = open_home(must_exist=True)
     if not yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("there is nobody to ask; add --yes if you mean it")
+    if named is not None and (session := _unread_session(open_home(), named)) is not None:
+        return _forget_unread(open_home(), session, yes=yes, as_json=as_json)
+    home = open_home(must_exist=True)
     value = _read_value() if from_stdin else None
     told: list[str] = []
     kept: list[str] = []
@@ -61,6 +67,28 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
                 out(f"kept: raw bytes of {path} that show a part of it hold other conversations too")
         _say_files([path for path in purged.files if path not in told])
     return 0 if purged.clean else NOT_TAKEN
+
+
+def _unread_session(home: Home, named: str) -> str | None:
+    """The id of a live session that no archive has read yet, if one is meant."""
+    session = named.removeprefix("session:")
+    if not is_id(session) or page_of(home.path / folder_of(session), session) is None:
+        return None
+    if home.exists:
+        with home.ledger() as ledger:
+            if ledger.conversation(("session", session)) is not None:
+                return None
+    return session
+
+
+def _forget_unread(home: Home, session: str, *, yes: bool, as_json: bool) -> int:
+    say(f"Forgets session {session}, which is in no archive yet: its page and parts, its rows and lines.")
+    if not yes and not _agreed():
+        return 0
+    with home.writing() if home.exists else nullcontext():
+        removed = {"pages": forget_conversations(home.path, [("session", session)])}
+    out_json({"removed": removed, "clean": True}) if as_json else out(f"removed: {removed['pages']} pages")
+    return 0
 
 
 def _target(home: Home, named: str, *, vault: bool) -> Target | None:

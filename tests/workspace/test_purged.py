@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from palace_pipeline.workspace import index
 from palace_pipeline.workspace.api import NoSession, Workspace
 from palace_pipeline.workspace.logs import append_error
 from palace_pipeline.workspace.memory import facts, set_fact
+from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import chat, export
 from tests.rebuild.archives import home_at, take
 
@@ -115,3 +117,17 @@ def test_a_backup_holds_the_workspace(home: Home, live: Workspace, tmp_path: Pat
     restore(restored, backup.path, "r")
     for name in (page.path.relative_to(home.path), "index.md", "memory/facts.md"):
         assert (restored / name).read_bytes() == (home.path / name).read_bytes()
+
+
+def test_a_session_that_no_archive_has_read_yet_can_be_purged(workspace: Workspace, palace: Run) -> None:
+    page, other = workspace.new("x", input="the zebra"), workspace.new("y", input="hello")
+    workspace.append(page.id, "tools", "look at the zebra", who="eye")
+    home = ("--home", str(workspace.home))
+    assert palace(*home, "purge", f"session:{page.id}").code == 2  # nobody to ask
+    result = palace(*home, "purge", f"session:{page.id}", "--yes")
+    assert (result.code, result.out) == (0, "removed: 1 pages\n")
+    assert not [path for path in workspace.home.rglob("*") if path.is_file() and b"zebra" in path.read_bytes()]
+    assert workspace.load(other.id).session.title == "y"
+    assert palace(*home, "purge", f"session:{page.id}", "--yes").code == 2
+    result = palace(*home, "purge", other.id, "--yes", "--json")
+    assert json.loads(result.out) == {"removed": {"pages": 1}, "clean": True}
