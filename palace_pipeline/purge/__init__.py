@@ -28,7 +28,8 @@ from palace_pipeline.redaction.forgetting import tombstone
 from palace_pipeline.redaction.forgotten import KIND, MASK, places_in_name, with_mask
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key
-from palace_pipeline.workspace.sweeping import all_sessions, hide_secrets, sweep
+from palace_pipeline.workspace.hiding import hide_secrets
+from palace_pipeline.workspace.sweeping import all_sessions, sweep
 
 __all__ = [
     "PurgeError",

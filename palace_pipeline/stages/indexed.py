@@ -12,8 +12,8 @@ from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.transcripts.page import PageError, parse
 from palace_pipeline.transcripts.page_path import parse_name
 from palace_pipeline.workspace import index, names
+from palace_pipeline.workspace.hiding import hide_by_rules
 from palace_pipeline.workspace.reading import parse as parse_session
-from palace_pipeline.workspace.sweeping import hide_by_rules
 from palace_pipeline.workspace.writing import plain_file
 
 _SEEN = "index_seen"

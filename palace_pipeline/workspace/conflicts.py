@@ -22,7 +22,6 @@ from palace_pipeline.transcripts.page_parts import MARK, seal_of, segments, take
 from palace_pipeline.workspace import names, session_conflicts
 
 Side = Literal["mine", "archive"]
-_COPY_END = re.compile(r"\.conflict(?:-\d+)?\.md\Z")
 _STATUS = re.compile(r"^status:[ \t]*[\"']?conflict[\"']?[ \t]*\r?$", re.MULTILINE)
 
 
@@ -171,7 +170,7 @@ def _earlier(page: Path, beside: Path, keep: Side) -> Path | None:
 
 
 def _conflict(copy: Path) -> Conflict:
-    page = copy.with_name(_COPY_END.sub(".md", copy.name))
+    page = names.page_beside(copy)
     text = _text(copy)
     block, _ = front_matter.split(text.removeprefix("\ufeff"))
     mine: Literal["page", "beside"] = "page" if block and _STATUS.search(block) else "beside"

@@ -12,10 +12,11 @@ from palace_pipeline.model import page_hash
 from palace_pipeline.redaction.forgotten import MASK, Forgotten
 from palace_pipeline.store.appending import change_lines
 from palace_pipeline.workspace import index, names
+from palace_pipeline.workspace.hiding import hide_by_rules, hide_values
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.session import PART
-from palace_pipeline.workspace.sweeping import LOGS, Swept, all_sessions, hide_by_rules, hide_values, sweep
+from palace_pipeline.workspace.sweeping import LOGS, Swept, all_sessions, sweep
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel

@@ -174,8 +174,9 @@ def _set(workspace: Workspace, file: Path, key: str, value: str, *, head: str = 
 def _clean(workspace: Workspace, said: dict[str, str]) -> dict[str, str]:
     """What may be written of new texts. Memory is everybody's: what any session showed to be a secret is masked in it, and
     what is shown here goes from what it held before."""
+    from palace_pipeline.workspace.hiding import hide_secrets
     from palace_pipeline.workspace.masking import masked_texts
-    from palace_pipeline.workspace.sweeping import hide_secrets, sweep
+    from palace_pipeline.workspace.sweeping import sweep
 
     clean = masked_texts(workspace.funnel, workspace.key, said, workspace.home / CLAIMS)
     if clean.secrets:

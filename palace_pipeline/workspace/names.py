@@ -88,6 +88,11 @@ def is_copy(path: PurePath | str) -> bool:
     return _COPY.search(PurePosixPath(path).name) is not None
 
 
+def page_beside(path: Path) -> Path:
+    """The page beside which a copy of a conflict stands; a page itself."""
+    return path.with_name(_COPY.sub(".md", path.name))
+
+
 def is_folder(path: PurePath | str) -> bool:
     """Whether a folder has the name of one that holds sessions: a day."""
     return _FOLDER.fullmatch(str(path).rpartition("/")[2]) is not None

@@ -3,7 +3,6 @@ with status conflict. One side is kept by choice; nothing is merged."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from palace_pipeline.workspace.writing import plain_file, put_page, read_page
 
 Pair = tuple[Path, Path | None]
 """A session's page, and what stands beside it; None: nothing does, but its status is conflict."""
-_COPY_END = re.compile(rf"{re.escape(names.CONFLICT)}(?:-\d+)?\.md\Z")
 
 
 class NothingBeside(Told):
@@ -37,7 +35,7 @@ def find(home: Path) -> list[Pair]:
 
 def _in_folder(folder: Path) -> Iterator[Pair]:
     files = {str(path) for path in folder.glob("*.md") if plain_file(path)}
-    copies = {copy: _COPY_END.sub(".md", copy) for copy in files if names.is_copy(copy)} | names.copies(files)
+    copies = {copy: str(names.page_beside(Path(copy))) for copy in files if names.is_copy(copy)} | names.copies(files)
     asked = set(copies.values())
     for path in sorted(files):
         if path in copies:

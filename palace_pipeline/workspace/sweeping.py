@@ -1,52 +1,33 @@
 """Taking what must not be shown any more out of all that the workspace holds: pages of sessions and their names, memory,
 index, logs.
 
-There are three reasons: an entry shows that something said before is a secret, the rules find more than they did, a value
-is purged. What is masked, and where, is a `Hide`; the walk is the same.
+What is masked, and where, is a `Hide` (see `hiding`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palace_pipeline.exports.text import decode
-from palace_pipeline.redaction.forgotten import (
-    SHORTEST,
-    Forgotten,
-    forms,
-    is_in,
-    masked,
-    masked_path,
-    masked_paths,
-    places_in_name,
-    with_mask,
-)
 from palace_pipeline.store.appending import change_lines
 from palace_pipeline.store.files import Told
-from palace_pipeline.transcripts.page_path import SLUG_LENGTH, slug
+from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace import index, memory, names
-from palace_pipeline.workspace.front import as_tag, bare_masks
+from palace_pipeline.workspace.hiding import Hide, hide_claims, hide_secrets
 from palace_pipeline.workspace.index import Row
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS, append_error
 from palace_pipeline.workspace.masking import (
-    Claim,
     add_claims,
     claims_of,
-    name_of,
-    name_without_known,
     note_swept,
-    texts_of,
-    with_texts,
-    without_known,
 )
 from palace_pipeline.workspace.reading import parse
-from palace_pipeline.workspace.session import render
 from palace_pipeline.workspace.writing import (
     PageChanged,
     free_name,
@@ -57,112 +38,12 @@ from palace_pipeline.workspace.writing import (
 )
 
 if TYPE_CHECKING:
-    from palace_pipeline.redaction.funnel import Funnel
+    pass
 
 LOGS = (ERRORS, TOOL_CALLS)
 _TRIES = 4
-_LEAST_CUT = 5
-"""Characters of a secret that is cut off (by `…`, or at the end of a file name) from which the rest is masked as well."""
-_LONG = 16
-"""Characters of a secret that are as good as the whole."""
-_TITLE = re.compile(r"^# .*", re.MULTILINE)
-_KEY = re.compile(r"[-*+] (?:[^:：\[]|\[[^\]]*\])+(?=[:：])")
 _PARENT = re.compile(r"^[\"']?(?:parent|父会话)\b[^\n]{0,80}?(\d{8}-\d{4}-[0-9a-f]{7})".encode(), re.MULTILINE | re.I)
 _COPY = re.compile(r"\.conflict(?:-\d+)?\.md\Z")
-
-
-@dataclass(slots=True, frozen=True)
-class Hide:
-    """What is masked in a session's page (its text and path), a file of memory, a row of the index, a line of a log, and
-    in the part of a file name that comes of a title."""
-
-    page: Callable[[str, Path], str]
-    memory: Callable[[str], str]
-    row: Callable[[Row], Row]
-    line: Callable[[str], str]
-    name: Callable[[str], str]
-    may: Callable[[str], bool]
-    """Whether there may be anything to mask in a whole file: most have nothing, and need no second look."""
-
-
-def hide_secrets(secrets: Mapping[str, str]) -> Hide:
-    """Secrets (value -> kind) that an entry has just shown, as they are and as other files write them."""
-    spelled = {form: kind for value, kind in secrets.items() for form in _spellings(value) if len(form) >= SHORTEST}
-    masks = {form: f"[REDACTED:{spelled[form]}]" for form in sorted(spelled, key=len, reverse=True)}
-    in_names = {form: slug(f"redacted {kind}") for value, kind in secrets.items() if (form := name_of(value))}
-
-    def text(said: str) -> str:
-        said = _without_cut(said, secrets) if "…" in said else said
-        for form, mask in masks.items():
-            said = _without(said, form, mask)
-        return said
-
-    def name(part: str) -> str:
-        full = len(part) in (names.TITLE_LENGTH - 1, names.TITLE_LENGTH, SLUG_LENGTH - 1, SLUG_LENGTH)
-        for form, mask in in_names.items():
-            part = with_mask(part, sorted(places_in_name(part, [form])), mask)
-            if full:  # so its end may be cut off
-                kept = next((n for n in range(len(form) - 1, _LEAST_CUT - 1, -1) if part.endswith(form[:n])), 0)
-                part = part[:-kept] + mask if kept else part
-        return part
-
-    starts = {form[:_LEAST_CUT].lower() for form in (*masks, *in_names)}
-
-    def may(said: str) -> bool:
-        lower = said.lower()
-        return any(start in lower for start in starts)
-
-    return _everywhere(text, text, name, may)
-
-
-def hide_values(values: Sequence[Forgotten], key: bytes, mask: str) -> Hide:
-    """Values that are known by their hashes only."""
-    return _everywhere(
-        lambda text: masked(text, values, key, mask),
-        lambda text: masked_paths(text, values, key, mask),
-        lambda part: masked_path(part, values, key, slug(mask)),
-        lambda text: is_in(text, values, key),
-        title=lambda title: masked_path(title, values, key, mask),
-    )
-
-
-def hide_claims(claims: Sequence[Claim], key: bytes) -> Hide:
-    """What entries showed before, by its hashes."""
-
-    def text(said: str) -> str:
-        return without_known(said, claims, key)
-
-    return _everywhere(
-        text,
-        text,
-        lambda part: name_without_known(part, claims, key),
-        lambda text: is_in(text, [claim.value for claim in claims], key),
-    )
-
-
-def hide_by_rules(funnel: Funnel) -> Hide:
-    """What the rules of today find in what programs wrote; words by hand stay as they are."""
-
-    def line(text: str) -> str:
-        return funnel.redact_fields({"line": text}).texts["line"]
-
-    def listed(text: str) -> str:
-        return line(text) if text.startswith(("- ", "# ")) else text
-
-    def row(old: Row) -> Row:
-        said = {"title": old.title, "summary": old.summary, **{f"tag {n}": tag for n, tag in enumerate(old.tags)}}
-        clean = funnel.redact_fields(said).texts
-        tags = tuple(as_tag(text) for name, text in clean.items() if name.startswith("tag "))
-        return replace(old, title=clean["title"], summary=clean["summary"], tags=tags)
-
-    return Hide(
-        page=lambda text, path: _page_by_rules(text, path, funnel),
-        memory=lambda text: _facts("\n".join(map(listed, text.split("\n")))),
-        row=row,
-        line=lambda text: line(text) if text.startswith("- ") else text,
-        name=str,
-        may=lambda _: True,
-    )
 
 
 @dataclass(slots=True, frozen=True)
@@ -290,7 +171,7 @@ def family(home: Path, session: str) -> list[Path]:
     pages = dict[str, list[Path]]()
     related = dict[str, set[str]]()
     for path in all_sessions(home):
-        own, head = names.id_of(path) or _id_of_copy(path), b""
+        own, head = names.id_of(path) or names.id_of(names.page_beside(path)), b""
         if own is None:
             continue
         pages.setdefault(own, []).append(path)
@@ -323,10 +204,9 @@ def _session(home: Path, path: Path, hide: Hide, renamed: Mapping[str, str]) -> 
         if lock.after_kill:
             remove_own_leftovers(path.parent, names.prefix_of(session) if session else path.name)
         listed, path = path, _now(path)
-        end = _COPY.search(path.name)
         if not plain_file(path):
             return listed, False  # deleted meanwhile
-        stem = path.name[: end.start()] if end else path.stem
+        stem = names.page_beside(path).stem
         part = names.title_in(path) if session else stem
         old, new = _rewritten(home, path, lambda text: hide.page(text, path) if hide.may(text) else text)
         if new == old and hide.name(part) == part and stem not in renamed and not hide.may(old):
@@ -432,116 +312,3 @@ def _named_anew(text: str, renamed: Mapping[str, str]) -> str:
     for old, new in renamed.items():
         text = text.replace(old, new)
     return text
-
-
-def _page_by_rules(text: str, path: Path, funnel: Funnel) -> str:
-    if names.id_of(path) is None:
-        return text
-
-    def line(said: str) -> str:
-        label, sep, link = said.partition("](")
-        return funnel.redact_fields({"label": label}).texts["label"] + sep + link
-
-    session = parse(text, path)
-    clean = funnel.redact_fields({f"{n}": said for n, said in enumerate(texts_of(session))}).texts
-    new = with_texts(session, (clean[f"{n}"] for n in range(len(clean))))
-    sections = {
-        section: [old if old.at is None else entry for old, entry in zip(entries, new.sections[section], strict=True)]
-        for section, entries in session.sections.items()
-    }
-    # By hand, but for the links to parts: their labels are the program's.
-    intro = "\n".join(line(said) if said.startswith("> [") else said for said in session.intro.split("\n"))
-    new = replace(new, intro=intro, sections=sections)
-    return text if new == session else render(new)
-
-
-# --- masks ------------------------------------------------------------------------------------------------------------
-
-
-def _everywhere(
-    text: Callable[[str], str],
-    line: Callable[[str], str],
-    name: Callable[[str], str],
-    may: Callable[[str], bool],
-    *,
-    title: Callable[[str], str] | None = None,
-) -> Hide:
-    """A `Hide` that knows no difference between places. `line`: of the program's own lines; `title`: of what names of files
-    are made of, if that is more."""
-    title = title or text
-
-    def raw(said: str) -> str:
-        end = max(0, said.find("\n---", 4)) if said.startswith("---\n") else 0
-        front = "\n".join(map(_in_front(text), said[:end].split("\n")))
-        return front + _TITLE.sub(lambda found: title(found[0]), text(said[end:]), count=1)
-
-    def page(said: str, path: Path) -> str:
-        # Of a session what it says is masked, never what the page is made of: ids, times, statuses, headings.
-        if _id_of_copy(path) is None:
-            return raw(said)
-        session = parse(said, path.with_name(_COPY.sub(".md", path.name)))
-        heading, *texts = texts_of(session)
-        extra = "\n".join(map(_in_front(text), session.extra.split("\n")))
-        new = replace(with_texts(session, [title(heading), *map(text, texts)]), extra=extra)
-        return said if new == session else render(new)
-
-    def row(old: Row) -> Row:
-        tags = tuple(as_tag(text(tag)) for tag in old.tags)
-        return replace(old, title=title(old.title), summary=text(old.summary), tags=tags)
-
-    return Hide(page, lambda said: _facts(raw(said)), row, line, name, may)
-
-
-def _facts(text: str) -> str:
-    """A text of memory in which masks stand in keys of facts without a colon, which would end the key."""
-    lines = text.split("\n")
-    return "\n".join(_KEY.sub(lambda key: bare_masks(key[0]), line, count=1) if "[" in line else line for line in lines)
-
-
-def _in_front(text: Callable[[str], str]) -> Callable[[str], str]:
-    """For lines of YAML: outside of quotes brackets would be a list."""
-
-    def line(said: str) -> str:
-        new = text(said)
-        return new if new == said or '"' in said else bare_masks(new)
-
-    return line
-
-
-def _spellings(value: str) -> Iterator[str]:
-    """A value as texts hold it: in data, on one line, in the code span of a log."""
-    for form in forms(value):
-        line = " ".join(form.split())
-        yield from (form, line, line.replace("`", "'"), as_tag(form))
-
-
-def _without(text: str, form: str, mask: str) -> str:
-    """A text with a mask for a form of a secret; of a long one the beginning is enough, however much of it is there."""
-    if len(form) <= _LONG or form[:_LONG] not in text:
-        return text.replace(form, mask)
-    parts = text.split(form[:_LONG])
-    return parts[0] + "".join(mask + part[_alike(part, form[_LONG:]) :] for part in parts[1:])
-
-
-def _alike(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
-    return next(
-        (n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
-    )
-
-
-def _without_cut(text: str, secrets: Mapping[str, str]) -> str:
-    """A secret of which only the beginning is there, before `…`."""
-    parts = text.split("…")
-    for number, part in enumerate(parts[:-1]):
-        for value, kind in secrets.items():
-            line = " ".join(value.split())
-            kept = next((n for n in range(len(line), _LEAST_CUT - 1, -1) if part.endswith(line[:n])), 0)
-            if kept:
-                parts[number] = part = f"{part[:-kept]}[REDACTED:{kind}]"
-    return "…".join(parts)
-
-
-def _id_of_copy(path: Path) -> str | None:
-    """The id of the session that a page is of, be it a copy of a conflict."""
-    return names.id_of(path.with_name(_COPY.sub(".md", path.name)))

@@ -20,9 +20,10 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace import index
 from palace_pipeline.workspace.api import Page, Workspace
+from palace_pipeline.workspace.hiding import hide_secrets
 from palace_pipeline.workspace.locks import PageBusy
 from palace_pipeline.workspace.memory import entities, facts, set_entity, set_fact, set_preference
-from palace_pipeline.workspace.sweeping import all_sessions, hide_secrets, sweep
+from palace_pipeline.workspace.sweeping import all_sessions, sweep
 from tests.archive_texts import UNREDACTED, raw_bytes, stored_texts
 from tests.rebuild.archives import home_at, take
 

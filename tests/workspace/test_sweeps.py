@@ -24,8 +24,9 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.workspace import session_conflicts
 from palace_pipeline.workspace.api import Workspace
 from palace_pipeline.workspace.forgetting import mask_again, mask_values
+from palace_pipeline.workspace.hiding import Hide, hide_secrets
 from palace_pipeline.workspace.memory import facts, set_fact
-from palace_pipeline.workspace.sweeping import Hide, all_sessions, claims_file, hide_secrets, sweep
+from palace_pipeline.workspace.sweeping import all_sessions, claims_file, sweep
 from tests.rebuild.archives import home_at, take
 
 PASSWORD = "Kiwih7r3x9b5Q"
