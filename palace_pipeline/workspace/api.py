@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING
 
 from palace_pipeline.exports.text import decode
@@ -31,6 +32,7 @@ from palace_pipeline.workspace.session import (
     MOST_TAGS,
     PART,
     SUMMARY_LENGTH,
+    Entry,
     Session,
     Status,
     as_entry,
@@ -44,6 +46,7 @@ from palace_pipeline.workspace.split import MOST_BYTES, Tree, split
 from palace_pipeline.workspace.writing import (
     Fingerprint,
     PageChanged,
+    PageChangedSince,
     assert_own,
     fingerprint,
     plain_file,
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from palace_pipeline.workspace.masking import Said
 
 _TRIES = 4
+_WAITS, _WAIT_SECONDS = 20, 0.05
 
 
 class NoSession(Told):
@@ -174,6 +178,7 @@ class Workspace:
         if time.tzinfo is None:
             raise NotSaid("the time of an entry needs its offset, as in 2026-11-30T09:15:00+08:00")
         self.path_of(session)
+        written: Entry | None = None
         with self._locked(session) as lock:
             for attempt in range(_TRIES):
                 old = self.load(session)
@@ -181,6 +186,9 @@ class Workspace:
                 fields |= {f"tag {number}": tag for number, tag in enumerate(_few([*old.session.tags, *tags]))}
                 looked_at, kept = self._masked(old.session, fields)
                 said = looked_at.texts
+                if written is not None and written in old.session.sections[where]:
+                    page = old  # it was put in its place, and somebody has written in the page at once
+                    break
                 grown = replace(
                     kept,
                     tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
@@ -198,7 +206,9 @@ class Workspace:
                 try:
                     page = self._put(Page(old.path, grown, old.seen), lock, last=attempt == _TRIES - 1)
                     break
-                except PageChanged:
+                except PageChanged as changed:
+                    if isinstance(changed, PageChangedSince) and said["text"].strip():
+                        written = grown.sections[where][-1]
                     continue  # by a person, or a program without a lock: once more, with what stands there now
             else:
                 raise AssertionError("the last try raises or writes")
@@ -270,7 +280,13 @@ class Workspace:
             for copy in others:
                 note_copy(self.home, path, copy)
             with suppress(FileNotFoundError):  # named anew by another process just now
-                return path, *read_page(path)
+                data, seen = read_page(path)
+                for _ in range(_WAITS):
+                    if data.strip():
+                        break
+                    sleep(_WAIT_SECONDS)  # an editor that saves in place has emptied it, and is about to write
+                    data, seen = read_page(path)
+                return path, data, seen
         raise NoSession(f"the page of {session} is gone while it is read; try again")
 
     def path_of(self, session: str) -> Path:
@@ -398,6 +414,8 @@ class Workspace:
         root = Page(page.path, tree.root, page.seen)
         try:
             path = self._write(root, lock, last=last)
+        except PageChangedSince:
+            raise  # the page with links to the parts may be in its place
         except BaseException:
             for part in parts:
                 if part.seen is None:  # made just now: its words are still on the page

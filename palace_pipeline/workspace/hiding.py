@@ -36,7 +36,7 @@ from palace_pipeline.workspace.masking import (
     without_known,
 )
 from palace_pipeline.workspace.reading import parse
-from palace_pipeline.workspace.session import render
+from palace_pipeline.workspace.session import ENTRY_LINE, KEYS, SECTION_LINE, render
 
 if TYPE_CHECKING:
     from palace_pipeline.redaction.funnel import Funnel
@@ -147,14 +147,14 @@ def hide_by_rules(funnel: Funnel) -> Hide:
 
 
 def _page_by_rules(text: str, path: Path, funnel: Funnel) -> str:
-    if names.id_of(path) is None:
+    if names.id_of(names.page_beside(path)) is None:
         return text
 
     def line(said: str) -> str:
         label, sep, link = said.partition("](")
         return funnel.redact_fields({"label": label}).texts["label"] + sep + link
 
-    session = parse(text, path)
+    session = parse(text, names.page_beside(path))
     clean = funnel.redact_fields({f"{n}": said for n, said in enumerate(texts_of(session))}).texts
     new = with_texts(session, (clean[f"{n}"] for n in range(len(clean))))
     sections = {
@@ -195,13 +195,36 @@ def _everywhere(
         heading, *texts = texts_of(session)
         extra = "\n".join(map(_in_front(text), session.extra.split("\n")))
         new = replace(with_texts(session, [title(heading), *map(text, texts)]), extra=extra)
-        return said if new == session else render(new)
+        page = said if new == session else render(new)
+        # What the reader passes over may still show it: a comment, or a value that is none of its key.
+        return page if text(page) == page else "\n".join(_outside_structure(page.split("\n"), text))
 
     def row(old: Row) -> Row:
         tags = tuple(as_tag(text(tag)) for tag in old.tags)
         return replace(old, title=title(old.title), summary=text(old.summary), tags=tags)
 
     return Hide(page, lambda said: _facts(raw(said)), row, line, name, may)
+
+
+_FIXED = re.compile(
+    r'(?:id|parent): *"?\d{8}-\d{4}-[0-9a-f]{7}"?|ts: *\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)?'
+    r"|status: *(?:open|closed|conflict)|(?:turns|tokens_in|tokens_out): *\d{1,12}"
+)
+"""Lines of front matter that say nothing: what is not of this form is looked at."""
+_OWN_KEY = re.compile(rf"(?:{'|'.join(KEYS)}):")
+
+
+def _outside_structure(lines: Sequence[str], text: Callable[[str], str]) -> Iterator[str]:
+    """Lines of a page with masks, but for what it is made of: keys, ids, times, statuses, headings of sections."""
+    end = next((n for n, line in enumerate(lines) if n and line == "---"), 0) if lines[:1] == ["---"] else 0
+    for number, line in enumerate(lines):
+        if number < end:
+            key = found[0] if (found := _OWN_KEY.match(line)) else ""
+            yield line if _FIXED.fullmatch(line) else key + _in_front(text)(line[len(key) :])
+        elif (entry := ENTRY_LINE.fullmatch(f"\n{line}")) is not None:
+            yield line if entry[2] is None else f"### {entry[1]} · {text(entry[2])}"
+        else:
+            yield line if SECTION_LINE.fullmatch(f"\n{line}") else text(line)
 
 
 def _facts(text: str) -> str:

@@ -27,6 +27,10 @@ class PageChanged(Told):
     """Somebody else has written the page since it was read; nothing was changed."""
 
 
+class PageChangedSince(PageChanged):
+    """The page was put in its place, and somebody has written in it at once: what was put may be there or not."""
+
+
 class LinkInHome(Told):
     """A file or folder of the workspace is a symbolic link."""
 
@@ -124,7 +128,7 @@ def put_page(
     # The same file with other bytes: an editor that writes in place had the old page open, and has put it over ours.
     if now.st_ino == info.st_ino and there != data:
         if as_conflict is None:
-            raise PageChanged(_CHANGED.format(path.name))
+            raise PageChangedSince(_CHANGED.format(path.name))
         return _beside(home, path, as_conflict())
     return path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +27,16 @@ from palace_pipeline.workspace.api import Workspace
 from palace_pipeline.workspace.forgetting import mask_again, mask_values
 from palace_pipeline.workspace.hiding import Hide, hide_secrets
 from palace_pipeline.workspace.memory import facts, set_fact
+from palace_pipeline.workspace.reading import parse
+from palace_pipeline.workspace.session import Entry
 from palace_pipeline.workspace.sweeping import all_sessions, claims_file, sweep
 from tests.rebuild.archives import home_at, take
 
 PASSWORD = "Kiwih7r3x9b5Q"
+
+
+def parse_page(path: Path) -> Iterable[tuple[object, Entry]]:
+    return parse(path.read_text(encoding="utf-8"), path).entries()
 
 
 def by_page(hide: Hide, page: object) -> Hide:
@@ -206,3 +213,104 @@ def test_no_export_of_what_a_session_has_shown_to_be_a_secret_since(tmp_path: Pa
     take(home, home.path / "sessions")
     done = export(home, chosen, Order(tmp_path / "out", "md", "all"))
     assert "[REDACTED:password]" in (tmp_path / "out" / done.files[0]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("status: open", f"status: open # it is {PASSWORD}"),
+        ("turns: 1", f"turns: {PASSWORD}"),
+        ("parent:", f"parent: {PASSWORD}"),
+        ("role: assistant", f"role: {'a' * 90} {PASSWORD}"),
+        ("status: open", f"status: {PASSWORD}"),
+        ("tokens_in:", f"mine: {PASSWORD}\ntokens_in:"),
+        ("---\n\n#", f"# a comment, {PASSWORD}\n---\n\n#"),
+        ("## 待办", f"## 待办 {PASSWORD}"),
+        ("## 待办", f"**{PASSWORD}**\n\n## 待办"),
+    ],
+)
+def test_a_secret_that_the_reader_passes_over_goes_as_well(workspace: Workspace, old: str, new: str) -> None:
+    page = workspace.new("x", input="hello")
+    text = page.path.read_text(encoding="utf-8")
+    assert old in text
+    page.path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    child = workspace.new("child", parent=page.id)
+    workspace.append(child.id, "judgement", f"the password is {PASSWORD}")
+    after = page.path.read_text(encoding="utf-8")
+    assert PASSWORD not in after
+    session = workspace.load(page.id).session
+    assert (session.id, session.ts) == (page.id, page.session.ts)
+    assert next(entry.text for _, entry in session.entries()) == "hello"
+
+
+def _edit_after_rename(monkeypatch: pytest.MonkeyPatch, path: Path, edit: Callable[[], object]) -> None:
+    """Once, right after a page of the folder was put in its place."""
+    edits, real = [edit], files.sync_folder
+
+    def synced(folder: Path) -> None:
+        if edits and folder == path.parent and path.exists():
+            edits.pop()()
+        real(folder)
+
+    monkeypatch.setattr(files, "sync_folder", synced)
+
+
+def test_a_line_added_in_place_right_after_the_rename_doubles_nothing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = workspace.new("x", input="a")
+
+    def add() -> None:
+        with page.path.open("a", encoding="utf-8") as stream:
+            stream.write("- [ ] by hand\n")
+
+    _edit_after_rename(monkeypatch, page.path, add)
+    workspace.append(page.id, "judgement", "theirs")
+    session = workspace.load(page.id).session
+    assert [entry.text for _, entry in session.entries()] == ["a", "theirs", "- [ ] by hand"]
+
+
+def test_parts_stay_when_somebody_writes_in_a_page_that_was_just_split(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = workspace.new("long", input="0: " + "word " * 900)
+    count = 1
+    while len(all_sessions(workspace.home)) == 1 and count < 40:
+
+        def add() -> None:
+            with page.path.open("a", encoding="utf-8") as stream:
+                stream.write(" ")
+
+        with monkeypatch.context() as patched:
+            _edit_after_rename(patched, page.path, add)
+            workspace.append(page.id, "judgement", f"{count}: " + "other words " * 400)
+        count += 1
+    texts = [entry.text for path in all_sessions(workspace.home) for _, entry in parse_page(path)]
+    assert sorted(int(text.split(":")[0]) for text in texts) == list(range(count))
+
+
+def test_a_page_that_an_editor_has_just_emptied_is_waited_for(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = workspace.new("x", input="a")
+    whole_page = page.path.read_bytes()
+    page.path.write_bytes(b"")
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            page.path.write_bytes(whole_page)
+
+    monkeypatch.setattr("palace_pipeline.workspace.api.sleep", wait)
+    workspace.append(page.id, "judgement", "b")
+    assert [entry.text for _, entry in workspace.load(page.id).session.entries()] == ["a", "b"]
+    assert len(waited) == 3
+
+
+def test_copies_of_conflicts_follow_new_rules(workspace: Workspace) -> None:
+    page = workspace.new("x", input="about PROJ-7731")
+    copy = page.path.with_name(f"{page.path.stem}.conflict.md")
+    copy.write_bytes(page.path.read_bytes())
+    mask_again(workspace.home, Funnel(RedactionSettings(private_patterns=(r"PROJ-\d{4}",)), b"k" * 32))
+    assert "PROJ-7731" not in copy.read_text(encoding="utf-8") + page.path.read_text(encoding="utf-8")
