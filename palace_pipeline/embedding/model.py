@@ -30,6 +30,7 @@ from palace_pipeline.embedding.convert import (
     ensure_converted,
     file_sha256,
 )
+from palace_pipeline.embedding.words import Words
 from palace_pipeline.model import VECTORS, short_hash
 from palace_pipeline.settings import EmbeddingSettings
 
@@ -117,13 +118,17 @@ class EmbeddingModel:
 
     def token_offsets(self, text: str) -> NDArray[np.int64]:
         """Start and end (code points) of each token, int64 [tokens, 2]; marks and prefix are not counted."""
-        return tokens.token_offsets(self._tokenizer, text)
+        return tokens.token_offsets(self._words, text)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         self._checked_hash(TOKENIZER_FILE)
         self.__dict__.pop("_quick_tokenizer", None)  # 60 MB that nobody asks for any more
         return tokens.read_tokenizer(self.folder / TOKENIZER_FILE)
+
+    @cached_property
+    def _words(self) -> Words:
+        return tokens.words_of(self._tokenizer)
 
     @cached_property
     def _quick_tokenizer(self) -> quick.QuickTokenizer | None:

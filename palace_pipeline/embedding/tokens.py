@@ -6,12 +6,13 @@ weight file; any other model folder brings its own `tokenizer.json`.
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from palace_pipeline.embedding.words import Words
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -43,10 +44,22 @@ def tokenizer_of(file: E5File) -> Tokenizer:
     The normaliser does what SentencePiece's `nmt_nfkc` map does. Plain NFKC would cost up to .07 of cosine on texts
     with zero-width characters, byte order marks or control characters.
     """
-    from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
+    from tokenizers import Tokenizer, decoders, processors
     from tokenizers.models import Unigram
 
     tokenizer = Tokenizer(Unigram(list(zip(file.pieces, file.scores, strict=True)), unk_id=file.unknown))
+    _split_as_own(tokenizer)
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", file.bos), ("</s>", file.eos)]
+    )
+    return tokenizer
+
+
+def _split_as_own(tokenizer: Tokenizer) -> None:
+    """Give a tokenizer the normaliser and the splitting of the default model."""
+    from tokenizers import Regex, normalizers, pre_tokenizers
+
     replace = normalizers.Replace
     steps = [
         replace(Regex(_DROPPED), ""),
@@ -59,11 +72,16 @@ def tokenizer_of(file: E5File) -> Tokenizer:
     ]
     tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
-    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", file.bos), ("</s>", file.eos)]
-    )
-    return tokenizer
+
+
+def words_of(tokenizer: Tokenizer) -> Words:
+    """What `token_offsets` needs of a tokenizer; it learns words, so keep it as long as the tokenizer."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import Unigram
+
+    own = Tokenizer(Unigram())
+    _split_as_own(own)
+    return Words(tokenizer, own)
 
 
 def read_tokenizer(file: Path) -> Tokenizer:
@@ -88,23 +106,22 @@ def model_input(tokenizer: Tokenizer, text: str, max_tokens: int) -> list[int]:
     return tokenizer.post_process(encoding).ids
 
 
-def token_offsets(tokenizer: Tokenizer, text: str) -> NDArray[np.int64]:
+def token_offsets(words: Words, text: str) -> NDArray[np.int64]:
     """Start and end (code points) of every token of `text`, begin and end marks not counted: int64 [tokens, 2].
 
     Linear in the length of the text. A long text is read in slices that end before a space where there is one, so that
     its tokens are the same.
     """
-    parts: list[NDArray[np.int64]] = []
     text = text.translate(_AS_SPACE)
+    if len(text) <= _SLICE:
+        return words.offsets(text) if text else np.zeros((0, 2), np.int64)
+    parts: list[NDArray[np.int64]] = []
     start = 0
     while start < len(text):
         end = _slice_end(text, start)
-        offsets = tokenizer.encode(text[start:end], add_special_tokens=False).offsets
-        if offsets:
-            flat = np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets))
-            parts.append(flat.reshape(-1, 2) + start)
+        parts.append(words.offsets(text[start:end]) + start)
         start = end
-    return np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
+    return np.concatenate(parts)
 
 
 def _slice_end(text: str, start: int) -> int:
