@@ -201,7 +201,7 @@ def show_memory(json: Json = False) -> None:
     workspace = _workspace()
     facts, preferences = memory.facts(workspace), memory.preferences(workspace)
     known = {
-        path.relative_to(workspace.home).as_posix(): list(called) for path, called, _ in memory.entities(workspace.home)
+        path.relative_to(workspace.home).as_posix(): list(called) for path, called, _ in memory.entities(workspace)
     }
     if json:
         out_json({"facts": facts, "preferences": preferences, "entities": known})

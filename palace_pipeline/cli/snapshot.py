@@ -29,17 +29,25 @@ def run_init(*, git: bool, as_json: bool) -> int:
 def run_snapshot(*, as_json: bool) -> int:
     """Commit the workspace. While somebody writes to the home it is skipped: that is told, and no error."""
     from palace_pipeline.workspace import git as repository
+    from palace_pipeline.workspace.shown_since import files_that_show
+    from palace_pipeline.workspace.sweeping import all_sessions, ask_claims
 
     home = open_workspace()
     try:
         with writer(home.path, wait_seconds=0):
-            made = repository.snapshot(home.path)
+            ask_claims(home.path, home.key, all_sessions(home.path))
+            left = files_that_show(home.path, home.key)
+            made = repository.snapshot(home.path, but=left)
     except HomeBusy as busy:
         if as_json:
             out_json({"commit": None, "skipped": "the archive is being written"})
         else:
             say(f"Skipped, the next snapshot will hold it: {busy}")
         return 0
+    if left:
+        say(
+            f"Left out: {counted(len(left), 'file')} that still show what a session has shown to be a secret. Run: palace ingest"
+        )
     if as_json:
         kinds = {"new": made.new, "changed": made.changed, "removed": made.removed}
         out_json({"commit": made.commit or None, "skipped": None, **{name: dict(of) for name, of in kinds.items()}})

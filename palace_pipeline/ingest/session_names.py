@@ -1,5 +1,5 @@
-"""Before pages of live sessions are read: what writers that were killed had still to mask is masked, and a page that has
-another name now is known by it.
+"""Before pages of live sessions are read: what must not be shown is masked (what writers that were killed had still to
+mask, what new rules find, what somebody has put back), and a page that has another name now is known by it.
 
 A page's name is its title, so it is another one when what the title said is masked, or when somebody renames the file.
 Nothing of the old name must stay in the ledger: the tables show it.
@@ -7,17 +7,26 @@ Nothing of the old name must stay in the ledger: the tables show it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from palace_pipeline.ingest.file_rows import quarantine_file
 from palace_pipeline.ingest.purged import Purged
+from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.stages.recipes import redaction_of
 from palace_pipeline.stages.words_gone import note_old_words
 from palace_pipeline.store import catalogue
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key, Ledger
 from palace_pipeline.store.vault import Vault
 from palace_pipeline.workspace import names
-from palace_pipeline.workspace.sweeping import finish_claims, page_of
+from palace_pipeline.workspace.forgetting import mask_again
+from palace_pipeline.workspace.memory import MEMORY
+from palace_pipeline.workspace.sweeping import all_sessions, ask_claims, finish_claims, page_of
+
+_RULES = "sessions_recipe"
+"""Name in the ledger's `meta` of the rules by which live sessions, memory and logs were looked at last."""
 
 _TABLES = (
     *((table, ("path",)) for table in ("files", "skips", "unknown_names", "unpublished")),
@@ -27,17 +36,44 @@ _TABLES = (
 
 
 def ready_sessions(home: Home) -> int:
-    """Do both; returns of how many pages the name is another. Needs the write lock, and to be done before folders are
+    """Do all of it; returns of how many pages the name is another. Needs the write lock, and to be done before folders are
     looked through."""
-    if not (home.path / names.SESSIONS).is_dir():
+    if not (home.path / names.SESSIONS).is_dir() and not (home.path / MEMORY).is_dir():
         return 0
     finish_claims(home.path, home.key)
-    if not (home.path / "ledger.sqlite").exists():
-        return 0
     with home.ledger() as ledger, home.vault() as vault:
+        ask_claims(home.path, home.key, _changed(home, ledger))
+        _follow_rules(home, ledger)
         moved = follow_names(home, ledger, vault)
         vault.commit()
     return moved
+
+
+def _changed(home: Home, ledger: Ledger) -> Iterator[Path]:
+    """Pages of sessions that are not what the ledger has read."""
+    known = ledger.known_files()
+    known_as = Purged.of(home, ledger).known_as
+    for path in all_sessions(home.path):
+        row = known.get(known_as(str(path)))
+        with suppress(FileNotFoundError):
+            now = path.stat()
+            if row is None or (row["size"], row["mtime_ns"], row["inode"]) != (
+                now.st_size,
+                now.st_mtime_ns,
+                now.st_ino,
+            ):
+                yield path
+
+
+def _follow_rules(home: Home, ledger: Ledger) -> None:
+    """Mask what the rules of today find in what programs wrote under earlier ones. What cannot be read now is looked at
+    again by the next run."""
+    recipe = redaction_of(home, ledger.forgotten())
+    if ledger.meta(_RULES) == recipe:
+        return
+    funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten())
+    if not mask_again(home.path, funnel).left:
+        ledger.set_meta(_RULES, recipe)
 
 
 def follow_names(home: Home, ledger: Ledger, vault: Vault) -> int:

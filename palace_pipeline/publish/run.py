@@ -25,7 +25,6 @@ from palace_pipeline.publish.pdf import steady
 from palace_pipeline.publish.plain import markdown
 from palace_pipeline.publish.sealed import Kind, Outcome, building, put
 from palace_pipeline.publish.view import View, view_of
-from palace_pipeline.redaction.forgotten import is_in
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import BATCH_MESSAGES
 from palace_pipeline.stages.progress import report
@@ -35,9 +34,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import Key, LakeDamaged, month_of
 from palace_pipeline.transcripts.page_path import page_name
 from palace_pipeline.transcripts.rows import conversations_of
-from palace_pipeline.workspace.masking import claims_of
-from palace_pipeline.workspace.names import is_id
-from palace_pipeline.workspace.sweeping import claims_file
+from palace_pipeline.workspace.shown_since import shows_since
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _MOST_FOLDED: dict[Kind, int] = {"html": 200_000, "md": 200_000, "pdf": 1_500, "docx": 1_500}
@@ -92,7 +89,8 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
             plain = markdown(view, links)
             name = names[one.key]
             places = hits(funnel, [("file name", name), ("text", plain)])
-            if places or _shown_since(home, one.key, name, plain):
+            provider, session = one.key
+            if places or (provider == "session" and shows_since(home.path, home.key, session, name, plain)):
                 kinds = ", ".join(sorted({kind for _, kind in places} or {"secret"}))
                 done.skipped.append(
                     _skip(f"a second look found something to be masked ({kinds}); run: palace ingest", one.key)
@@ -112,16 +110,6 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
         if entries:
             _write_index(order, entries, done)
     return done
-
-
-def _shown_since(home: Home, key: Key, *texts: str) -> bool:
-    """Has a live session shown something of these texts to be a secret since it was last read?"""
-    provider, session = key
-    if provider != "session" or not is_id(session):
-        return False
-    claims, _ = claims_of(claims_file(home.path, session))
-    values = [claim.value for claim in claims]
-    return any(is_in(text, values, home.key()) for text in texts)
 
 
 def _write(path: Path, view: View, plain: str, links: Links, order: Order, printer: Browser | None) -> Outcome:

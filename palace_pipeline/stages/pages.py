@@ -24,7 +24,6 @@ from palace_pipeline.transcripts.page import PageHead, render
 from palace_pipeline.transcripts.page_parts import segments, written_by_program
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.transcripts.rows import conversations_of
-from palace_pipeline.workspace.forgetting import mask_again
 from palace_pipeline.workspace.index import (
     Row,
     add_missing,
@@ -161,8 +160,7 @@ def write_pages(job: Job) -> Counts:
         if funnel is not None and ledger.meta("conflicts_recipe") != job.recipes.redaction:
             for copy in pages.conflict_copies(home.path):
                 clean_copy(copy, funnel)
-            if not mask_again(home.path, funnel).left:  # a later run masks what cannot be read now
-                ledger.set_meta("conflicts_recipe", job.recipes.redaction)
+            ledger.set_meta("conflicts_recipe", job.recipes.redaction)
         return logged(job, ledger, "pages", started, counts)
 
 

@@ -7,7 +7,6 @@ is written.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -15,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING
 
 from palace_pipeline.exports.text import decode
@@ -34,12 +32,13 @@ from palace_pipeline.workspace.session import (
     SUMMARY_LENGTH,
     Entry,
     Session,
-    Status,
+    added,
     as_entry,
     body_size,
     given_summary,
     one_line,
     render,
+    status_after,
     summary_of,
 )
 from palace_pipeline.workspace.split import MOST_BYTES, Tree, split
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
     from palace_pipeline.workspace.masking import Said
 
 _TRIES = 4
-_WAITS, _WAIT_SECONDS = 20, 0.05
 
 
 class NoSession(Told):
@@ -103,6 +101,7 @@ class Workspace:
     def __init__(self, home: Path | str | None = None, settings: Settings | None = None) -> None:
         self.settings = settings or load_settings(Path(home) if home is not None else None)
         self.home = self.settings.home
+        self._read_settings = None if settings is not None else _state(self.home / "palace.toml")
         self._funnel: tuple[tuple[Forgotten, ...], Funnel] | None = None
 
     # --- sessions
@@ -194,9 +193,9 @@ class Workspace:
                     tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
                     model=one_line(said["model"], 80) or kept.model,
                     summary=one_line(said["summary"], SUMMARY_LENGTH) or given_summary(kept),
-                    tokens_in=_sum(kept.tokens_in, tokens_in),
-                    tokens_out=_sum(kept.tokens_out, tokens_out),
-                    status=_status(kept.status, close=close, more=bool(said["text"].strip())),
+                    tokens_in=added(kept.tokens_in, tokens_in),
+                    tokens_out=added(kept.tokens_out, tokens_out),
+                    status=status_after(kept.status, close=close, more=bool(said["text"].strip())),
                     sections={name: list(entries) for name, entries in kept.sections.items()},
                 )
                 if said["text"].strip():
@@ -280,13 +279,7 @@ class Workspace:
             for copy in others:
                 note_copy(self.home, path, copy)
             with suppress(FileNotFoundError):  # named anew by another process just now
-                data, seen = read_page(path)
-                for _ in range(_WAITS):
-                    if data.strip():
-                        break
-                    sleep(_WAIT_SECONDS)  # an editor that saves in place has emptied it, and is about to write
-                    data, seen = read_page(path)
-                return path, data, seen
+                return path, *read_page(path, wait=True)
         raise NoSession(f"the page of {session} is gone while it is read; try again")
 
     def path_of(self, session: str) -> Path:
@@ -300,7 +293,7 @@ class Workspace:
         except ValueError as error:
             raise NotSaid(f"{session!r} is {error}") from None
         assert_own(self.home, folder)
-        found = _with_prefix(folder, prefix, session)
+        found = names.files_of(folder, session)
         if not found:
             assert_own(self.home, *(path for path in _entries(folder) if path.name.startswith(prefix)))
             raise NoSession(f"there is no session {session} in {self.home / names.SESSIONS}")
@@ -360,10 +353,12 @@ class Workspace:
 
     @property
     def funnel(self) -> Funnel:
-        """The redaction of this home, with what was purged from it so far: another process may purge at any time."""
+        """The redaction of this home as it is now: somebody may change its rules, or purge from it, while agents write."""
         from palace_pipeline.redaction.funnel import Funnel
         from palace_pipeline.store.home import Home
 
+        if self._read_settings not in (None, now := _state(self.home / "palace.toml")):
+            self.settings, self._read_settings, self._funnel = load_settings(self.home), now, None
         home = Home(self.settings)
         key, forgotten = self.key, ()
         if home.exists:
@@ -485,28 +480,13 @@ def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for text in tags if (tag := as_tag(text))))[:MOST_TAGS]
 
 
-def _status(before: Status, *, close: bool, more: bool) -> Status:
-    """The status after an entry. A conflict stays one: somebody has to look."""
-    if before == "conflict":
-        return before
-    return "closed" if close else "open" if more else before
-
-
-def _sum(known: int | None, more: int) -> int | None:
-    return (known or 0) + more if more else known
-
-
-def _with_prefix(folder: Path, prefix: str, session: str) -> list[Path]:
+def _state(file: Path) -> tuple[int, int]:
+    """What tells that a file was changed; zeros if it is not there."""
     try:
-        with os.scandir(folder) as found:
-            listed = [entry.path for entry in found if entry.name.startswith(prefix) and _is_plain(entry)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [Path(path) for path in names.own_first(path for path in listed if names.id_of(path) == session)]
-
-
-def _is_plain(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False)
+        found = file.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from palace_pipeline.transcripts.terms import index_terms
 from palace_pipeline.workspace import index, memory
 from palace_pipeline.workspace.api import Page, Workspace
+from palace_pipeline.workspace.masking import claims_of, without_known
 from palace_pipeline.workspace.sections import NAMES
 from palace_pipeline.workspace.session import heading, in_time, summary_of, todos
 
@@ -102,18 +103,18 @@ def assemble(
     page = workspace.load(session) if session is not None else None
     own = Piece("session", max(0, budgets["input"] - said.tokens))
     if page is not None:
-        _fill(own, reversed(list(_entries(page))), count)
+        _fill(own, reversed(list(_known_masked(workspace, _entries(page)))), count)
         own.lines.reverse()
     facts = Piece("facts", budgets["facts"])
     _fill(facts, _facts(workspace, f"{text}\n{page.session.title if page else ''}"), count)
     recent = Piece("recent", budgets["recent"])
     others, unread = workspace.youngest(RECENT, but=session)
-    _fill(recent, _recent(workspace, others), count)
+    _fill(recent, _known_masked(workspace, _recent(workspace, others)), count)
     recent.left_out += [{"what": f"{path}: it cannot be read ({why})", "tokens": 0} for path, why in unread]
     references = Piece("references", budgets["references"])
     if budgets["references"]:
         shown = {other.path.relative_to(workspace.home).as_posix() for other in others}
-        _fill(references, _references(workspace.home, text, shown), count)
+        _fill(references, _known_masked(workspace, _references(workspace.home, text, shown)), count)
     parts = (facts, recent, references, own, said)
     return Context(_text(parts), sum(part.tokens for part in parts), tokens, counted, parts)
 
@@ -129,12 +130,19 @@ def _fill(piece: Piece, items: Iterable[tuple[str, str]], count: Count) -> None:
             piece.left_out.append({"what": what, "tokens": size})
 
 
+def _known_masked(workspace: Workspace, items: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What was shown to be a secret is masked, also where somebody has put it back."""
+    claims = claims_of(workspace.home / memory.CLAIMS)[0]
+    for what, text in items:
+        yield what, without_known(text, claims, workspace.key) if claims else text
+
+
 def _facts(workspace: Workspace, said: str) -> Iterator[tuple[str, str]]:
     """Facts and preferences, and the files of entities that are mentioned."""
     for name, found in (("fact", memory.facts(workspace)), ("preference", memory.preferences(workspace))):
         for key, value in found.items():
             yield f"{name}: {key}", f"- {key}: {value}" if name == "fact" else f"- {key}: {value} (preference)"
-    for path, called, text in memory.entities(workspace.home):
+    for path, called, text in memory.entities(workspace):
         if memory.mentioned(called, said):
             yield (
                 path.relative_to(workspace.home).as_posix(),

@@ -78,4 +78,5 @@ def mask_values(home: Path, values: Sequence[Forgotten], key: bytes) -> int:
 def mask_again(home: Path, funnel: Funnel) -> Swept:
     """After a change of the rules: mask what they find now in what programs wrote (entries with a time, titles, summaries,
     facts, names of entities, calls of tools, rows of the index). Words by hand stay as they are."""
-    return sweep(home, hide_by_rules(funnel), all_sessions(home))
+    titles = {row.title for row in index.all_rows(home) if names.id_of(row.path) is not None}
+    return sweep(home, hide_by_rules(funnel, titles), all_sessions(home))

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -136,14 +136,14 @@ def _write(path: Path, text: str) -> bool:
     return True
 
 
-def snapshot(home: Path) -> Snapshot:
+def snapshot(home: Path, *, but: Sequence[str] = ()) -> Snapshot:
     """Commit what has changed in the workspace, and nothing else that may be staged. Hold the home's write lock, so that no
-    run is half done. Raises GitFailed."""
+    run is half done. `but`: paths below the home that are left as the last commit has them. Raises GitFailed."""
     if not is_repository(home):
         raise GitFailed(f"{home} is no Git repository yet. Make it one with: palace init --git")
     begin(home)
     there = [name for name in (*OWN, *TRACKED) if (home / name).exists() or _knows(home, name)]
-    wanted = [*there, *(f":(exclude,glob)**/{name}" for name in _NEVER)]
+    wanted = [*there, *(f":(exclude,glob)**/{name}" for name in _NEVER), *(f":(exclude,literal){path}" for path in but)]
     _git(home, "add", "--all", "--", *wanted)
     found = Snapshot()
     paths: list[bytes] = []

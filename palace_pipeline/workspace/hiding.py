@@ -7,16 +7,20 @@ rules find more than they did, a value is purged. Each makes a `Hide`; the walk 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from palace_pipeline.redaction import made
 from palace_pipeline.redaction.forgotten import (
     SHORTEST,
+    WORD,
     Forgotten,
     forms,
     is_in,
+    is_path,
     masked,
     masked_path,
     masked_paths,
@@ -46,7 +50,7 @@ _LEAST_CUT = 5
 _LONG = 16
 """Characters of a secret that are as good as the whole."""
 _TITLE = re.compile(r"^# .*", re.MULTILINE)
-_KEY = re.compile(r"[-*+] (?:[^:：\[]|\[[^\]]*\])+(?=[:：])")
+_KEY = re.compile(r"(\s*[-*+] )((?:[^:：\[]|\[[^\]]*\])++)(?=[:：])")
 
 
 @dataclass(slots=True, frozen=True)
@@ -97,10 +101,10 @@ def hide_values(values: Sequence[Forgotten], key: bytes, mask: str) -> Hide:
     """Values that are known by their hashes only."""
     return _everywhere(
         lambda text: masked(text, values, key, mask),
-        lambda text: masked_paths(text, values, key, mask),
+        lambda text: masked_paths(text, values, key, mask, made.said),
         lambda part: masked_path(part, values, key, slug(mask)),
         lambda text: is_in(text, values, key),
-        title=lambda title: masked_path(title, values, key, mask),
+        title=lambda title: masked_path(title, values, key, mask, made.said),
     )
 
 
@@ -110,19 +114,29 @@ def hide_claims(claims: Sequence[Claim], key: bytes) -> Hide:
     def text(said: str) -> str:
         return without_known(said, claims, key)
 
+    def line(said: str) -> str:  # a page's old name may stand in it: its writer was killed before it was through
+        name = partial(name_without_known, known=claims, key=key)
+        return WORD.sub(lambda word: name(word[0]) if is_path(word[0]) else word[0], text(said))
+
     return _everywhere(
         text,
-        text,
+        line,
         lambda part: name_without_known(part, claims, key),
         lambda text: is_in(text, [claim.value for claim in claims], key),
     )
 
 
-def hide_by_rules(funnel: Funnel) -> Hide:
-    """What the rules of today find in what programs wrote; words by hand stay as they are."""
+def hide_by_rules(funnel: Funnel, titles: Iterable[str] = ()) -> Hide:
+    """What the rules of today find in what programs wrote; words by hand stay as they are. `titles`: all that sessions ever
+    had, by the index: a file is called by one of them, whatever its heading says now."""
 
     def line(text: str) -> str:
         return funnel.redact_fields({"line": text}).texts["line"]
+
+    clean_titles = {title: line(title) for title in titles}
+    parts = {
+        names.title_part(title): names.title_part(clean) for title, clean in clean_titles.items() if title != clean
+    }
 
     def listed(text: str) -> str:
         return line(text) if text.startswith(("- ", "# ")) else text
@@ -137,8 +151,8 @@ def hide_by_rules(funnel: Funnel) -> Hide:
         page=lambda text, path: _page_by_rules(text, path, funnel),
         memory=lambda text: _facts("\n".join(map(listed, text.split("\n")))),
         row=row,
-        line=lambda text: line(text) if text.startswith("- ") else text,
-        name=str,
+        line=lambda text: made.between(text, made.line, line) if text.startswith("- ") else text,
+        name=lambda part: parts.get(part, part),
         may=lambda _: True,
     )
 
@@ -203,7 +217,7 @@ def _everywhere(
         tags = tuple(as_tag(text(tag)) for tag in old.tags)
         return replace(old, title=title(old.title), summary=text(old.summary), tags=tags)
 
-    return Hide(page, lambda said: _facts(raw(said)), row, line, name, may)
+    return Hide(page, lambda said: _facts(raw(said)), row, lambda said: made.between(said, made.line, line), name, may)
 
 
 _FIXED = re.compile(
@@ -227,10 +241,29 @@ def _outside_structure(lines: Sequence[str], text: Callable[[str], str]) -> Iter
             yield line if SECTION_LINE.fullmatch(f"\n{line}") else text(line)
 
 
+def said_on_page(page: str) -> list[str]:
+    """What a page of a session says, without what it is made of: what is masked there if it must be, and so what is looked
+    at afterwards."""
+    said: list[str] = []
+
+    def keep(text: str) -> str:
+        said.append(text)
+        return text
+
+    for _ in _outside_structure(page.split("\n"), keep):
+        pass
+    return said
+
+
 def _facts(text: str) -> str:
     """A text of memory in which masks stand in keys of facts without a colon, which would end the key."""
     lines = text.split("\n")
-    return "\n".join(_KEY.sub(lambda key: bare_masks(key[0]), line, count=1) if "[" in line else line for line in lines)
+    return "\n".join(_with_bare_key(line) if "[" in line else line for line in lines)
+
+
+def _with_bare_key(line: str) -> str:
+    key = _KEY.match(line)
+    return line if key is None else f"{key[1]}{bare_masks(key[2])}{line[key.end() :]}"
 
 
 def _in_front(text: Callable[[str], str]) -> Callable[[str], str]:
@@ -270,8 +303,18 @@ def _without_cut(text: str, secrets: Mapping[str, str]) -> str:
     parts = text.split("…")
     for number, part in enumerate(parts[:-1]):
         for value, kind in secrets.items():
-            line = " ".join(value.split())
-            kept = next((n for n in range(len(line), _LEAST_CUT - 1, -1) if part.endswith(line[:n])), 0)
-            if kept:
+            if kept := _begun(part, " ".join(value.split())):
                 parts[number] = part = f"{part[:-kept]}[REDACTED:{kind}]"
     return "…".join(parts)
+
+
+def _begun(part: str, line: str) -> int:
+    """With how many characters of the beginning of a line a text ends; 0 if those are too few."""
+    if len(line) < _LEAST_CUT:
+        return 0
+    start, at = line[:_LEAST_CUT], max(0, len(part) - len(line))
+    while (at := part.find(start, at)) >= 0:
+        if line.startswith(part[at:]):
+            return len(part) - at
+        at += 1
+    return 0

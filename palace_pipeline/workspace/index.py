@@ -8,7 +8,7 @@ rows taken out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -159,6 +159,11 @@ def rows(home: Path) -> list[Row]:
     assert_own(home, INDEX)
     found = _by_key(_data(home))
     return [row for line in found.values() if (row := parse_row(line)) is not None]
+
+
+def all_rows(home: Path) -> Iterator[Row]:
+    """Every row, also those that count no more, in the order of the file."""
+    return filter(None, map(parse_row, _data(home).decode("utf-8", "replace").split("\n")))
 
 
 def keys(home: Path) -> set[str]:

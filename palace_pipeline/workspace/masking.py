@@ -15,7 +15,7 @@ from pathlib import Path
 
 from palace_pipeline.exports.text import without_controls
 from palace_pipeline.model import Finding
-from palace_pipeline.redaction.forgotten import SHORTEST, Forgotten, forget, forget_name, forms, masked_path
+from palace_pipeline.redaction.forgotten import SHORTEST, Forgotten, forget, forget_name, forms, is_in, masked_path
 from palace_pipeline.redaction.forgotten import masked as without
 from palace_pipeline.redaction.funnel import Clean, Funnel
 from palace_pipeline.redaction.memory import worth_remembering
@@ -50,7 +50,7 @@ class Said:
     texts: dict[str, str]
     secrets: dict[str, str] = field(repr=False)
     unfinished: bool = False
-    """What was claimed earlier may still stand where it was said: a writer was killed, or is at it."""
+    """What was claimed earlier may still stand where it was said: a writer was killed, or is at it, or it was put back."""
 
 
 def masked(funnel: Funnel, key: bytes, new: Mapping[str, str], old: Session, claims: Path) -> tuple[Said, Session]:
@@ -74,6 +74,9 @@ def _judged(
     funnel: Funnel, key: bytes, new: Mapping[str, str], before: Mapping[str, str], claims: Path
 ) -> tuple[Said, Clean]:
     known, unfinished = claims_of(claims)
+    said_before = [claim.value for claim in known if not claim.kind.startswith(_OF_NAME)]
+    # An editor, or a sync program, may have put back what was masked.
+    unfinished = unfinished or is_in("\n".join(before.values()), said_before, key)
     texts = {name: without_controls(text) for name, text in new.items() if text}
     clean = funnel.redact_fields({**texts, **before})
     secrets = dict(_secrets(texts, clean.findings))

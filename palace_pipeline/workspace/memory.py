@@ -23,6 +23,8 @@ from palace_pipeline.workspace.session import one_line
 from palace_pipeline.workspace.writing import (
     PageChanged,
     assert_own,
+    is_fresh,
+    is_half,
     plain_file,
     put_page,
     read_page,
@@ -45,13 +47,14 @@ _TRIES = 4
 
 
 def facts(workspace: Workspace) -> dict[str, str]:
-    """All facts, in the order of the file; of a key that stands twice the last."""
-    return lines_of(_text(workspace.home, FACTS))
+    """All facts, in the order of the file; of a key that stands twice the last. What is known to be a secret is masked,
+    here as everywhere: somebody may have put it back."""
+    return lines_of(_text(workspace, FACTS))
 
 
 def preferences(workspace: Workspace) -> dict[str, str]:
     """All preferences, in the order of the file."""
-    return lines_of(_text(workspace.home, PREFERENCES))
+    return lines_of(_text(workspace, PREFERENCES))
 
 
 def set_fact(workspace: Workspace, key: str, value: str) -> None:
@@ -67,7 +70,7 @@ def set_preference(workspace: Workspace, key: str, value: str) -> None:
 def set_entity(workspace: Workspace, name: str, key: str, value: str) -> Path:
     """Write what is known of a person, place or thing, or overwrite it; returns its file."""
     clean = one_line(_clean(workspace, {"name": name})["name"], _KEY_LENGTH)
-    path = _file_of(workspace.home, clean)
+    path = _file_of(workspace, clean)
     _set(workspace, path, key, value, head=f"---\naliases: []\n---\n\n# {clean}\n\n")
     return workspace.home / path
 
@@ -78,22 +81,22 @@ def remove(workspace: Workspace, key: str, *, preference: bool = False, entity: 
     key = _as_key(key)
     file: Path | None = PREFERENCES if preference else FACTS
     if entity is not None:
-        called = (path for path, names, _ in entities(workspace.home) if any(_same(one, entity) for one in names))
+        called = (path for path, names, _ in entities(workspace) if any(_same(one, entity) for one in names))
         file = next((path.relative_to(workspace.home) for path in called), None)
-    if file is None or not any(_same(key, known) for known in lines_of(_text(workspace.home, file))):
+    if file is None or not any(_same(key, known) for known in lines_of(_text(workspace, file))):
         return None
-    _edit(workspace.home, file, lambda text: without_line(text, key))
+    _edit(workspace, file, lambda text: without_line(text, key))
     return file
 
 
-def _file_of(home: Path, name: str) -> Path:
+def _file_of(workspace: Workspace, name: str) -> Path:
     """The file (below the home) of an entity of a name: the one that is called so, be it by an alias, else a new one.
 
     A name that loses something on its way into a file name (C++ and C#) gets a hash, or two would share a file.
     """
-    for path, called, _ in entities(home):
+    for path, called, _ in entities(workspace):
         if any(_same(one, name) for one in called):
-            return path.relative_to(home)
+            return path.relative_to(workspace.home)
     return ENTITIES / file_name(name)
 
 
@@ -110,13 +113,14 @@ def title_of(text: str) -> str:
     return body.partition("\n")[0][2:].strip() if body.startswith("# ") else ""
 
 
-def entities(home: Path) -> Iterator[tuple[Path, tuple[str, ...], str]]:
-    """(file, names and aliases, text) of each entity, in order of name."""
+def entities(workspace: Workspace) -> Iterator[tuple[Path, tuple[str, ...], str]]:
+    """(file, names and aliases, text) of each entity, in order of name; masked as `facts` are."""
+    home = workspace.home
     assert_own(home, ENTITIES)
     folder = home / ENTITIES
     for path in filter(plain_file, sorted(folder.glob("*.md")) if folder.is_dir() else ()):
         try:
-            text = _text(home, path)
+            text = _text(workspace, path)
         except OSError as error:
             append_error(home, "unread", path, f"it cannot be read ({error.strerror}), so it is left out", once=True)
             continue
@@ -166,9 +170,7 @@ def _set(workspace: Workspace, file: Path, key: str, value: str, *, head: str = 
     said = clean["value"] if clean["both"] == f"{key}: {value}" else clean["both"].partition(": ")[2] or clean["value"]
     if not name:
         raise ValueError("a key without letters")
-    _edit(
-        workspace.home, file, lambda text: with_line(text or head or _HEADS[file], name, one_line(said, _VALUE_LENGTH))
-    )
+    _edit(workspace, file, lambda text: with_line(text or head or _HEADS[file], name, one_line(said, _VALUE_LENGTH)))
 
 
 def _clean(workspace: Workspace, said: dict[str, str]) -> dict[str, str]:
@@ -176,11 +178,12 @@ def _clean(workspace: Workspace, said: dict[str, str]) -> dict[str, str]:
     what is shown here goes from what it held before."""
     from palace_pipeline.workspace.hiding import hide_secrets
     from palace_pipeline.workspace.masking import masked_texts
-    from palace_pipeline.workspace.sweeping import sweep
+    from palace_pipeline.workspace.sweeping import pages_of_rows, sweep
 
     clean = masked_texts(workspace.funnel, workspace.key, said, workspace.home / CLAIMS)
     if clean.secrets:
-        sweep(workspace.home, hide_secrets(clean.secrets), ())
+        hide = hide_secrets(clean.secrets)
+        sweep(workspace.home, hide, pages_of_rows(workspace.home, hide))
     return clean.texts
 
 
@@ -189,8 +192,9 @@ def _as_key(text: str) -> str:
     return one_line(re.sub(r"[:：*]", " ", text), _KEY_LENGTH)
 
 
-def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:
-    """Write a file anew as `change` makes it of what stands there ('' if it is not there)."""
+def _edit(workspace: Workspace, file: Path, change: Callable[[str], str]) -> None:
+    """Write a file anew as `change` makes it of what stands there ('' if it is not there), masked as `facts` are."""
+    home, masked = workspace.home, _hider(workspace)
     assert_own(home, file)
     path = home / file
     with locked(path.parent, file.stem) as lock:
@@ -198,15 +202,17 @@ def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:
             remove_own_leftovers(path.parent, file.name)
         for attempt in range(_TRIES):
             try:
-                old, seen = read_page(path)
+                old, seen = read_page(path, wait=True)
             except FileNotFoundError:
                 old, seen = b"", None
+            if seen is not None and is_half(old) and is_fresh(seen):
+                raise PageChanged(f"{path} is half there: somebody is writing it. Nothing was changed; do it again.")
             text = decode(old)
             if text is None:
                 raise PageChanged(f"{path} cannot be read as text; save it as UTF-8. Nothing was changed.")
-            data = change(text.removeprefix("\ufeff").replace("\r\n", "\n")).encode("utf-8", "replace")
+            data = change(masked(text.removeprefix("\ufeff").replace("\r\n", "\n"))).encode("utf-8", "replace")
             try:
-                put_page(home, path, data, seen=seen, same=data.__eq__, lock=lock)
+                put_page(home, path, data, seen=seen, same=data.__eq__, lock=lock, keep_half=False)
             except PageChanged:
                 if attempt == _TRIES - 1:
                     raise
@@ -214,12 +220,21 @@ def _edit(home: Path, file: Path, change: Callable[[str], str]) -> None:
                 return
 
 
-def _text(home: Path, file: Path) -> str:
-    assert_own(home, file)
+def _text(workspace: Workspace, file: Path) -> str:
+    assert_own(workspace.home, file)
     try:
-        return (home / file).read_bytes().decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+        text = decode((workspace.home / file).read_bytes()) or ""
     except FileNotFoundError:
         return ""
+    return _hider(workspace)(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+
+
+def _hider(workspace: Workspace) -> Callable[[str], str]:
+    from palace_pipeline.workspace.hiding import hide_claims
+    from palace_pipeline.workspace.masking import claims_of
+
+    claims = claims_of(workspace.home / CLAIMS)[0]
+    return hide_claims(claims, workspace.key).memory if claims else str
 
 
 def _aliases(block: str | None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Folder and beginning of the file name follow from the id alone; the title behind
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from datetime import date, datetime
@@ -111,6 +112,24 @@ def folders_in(home: Path) -> list[Path]:
     if folder.is_symlink() or not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if is_folder(path) and path.is_dir() and not path.is_symlink())
+
+
+def claimed_by(claims: Path) -> str:
+    """The id of the session to which a hidden file of claims belongs, by its path; '' for any other file."""
+    found = f"{claims.parent.name.replace('-', '')}-{claims.name[1:].removesuffix('.claims')}"
+    return found if is_id(found) else ""
+
+
+def files_of(folder: Path, session: str) -> list[Path]:
+    """Files of a session in the folder of its day: its page, whatever it is called now, then copies of it that somebody
+    else made. No links; nothing if there is no such folder."""
+    prefix = prefix_of(session)
+    try:
+        with os.scandir(folder) as found:
+            listed = [one.path for one in found if one.name.startswith(prefix) and one.is_file(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [Path(path) for path in own_first(path for path in listed if id_of(path) == session)]
 
 
 def own_first(paths: Iterable[str]) -> list[str]:

@@ -221,3 +221,15 @@ def _seconds(time: datetime | None) -> float | None:
 def body_size(session: Session) -> int:
     """Bytes of what was said, without headings and front matter."""
     return sum(len(entry.text.encode("utf-8", "replace")) for _, entry in session.entries())
+
+
+def status_after(before: Status, *, close: bool, more: bool) -> Status:
+    """The status after an entry. A conflict stays one: somebody has to look."""
+    if before == "conflict":
+        return before
+    return "closed" if close else "open" if more else before
+
+
+def added(known: int | None, more: int) -> int | None:
+    """Tokens with more of them; None is unknown."""
+    return (known or 0) + more if more else known

@@ -64,6 +64,7 @@ def keep(home: Path, page: Path, beside: Path | None, side: Literal["mine", "arc
         )
     with locked(page.parent, names.prefix_of(session)) as lock:
         seen = read_page(page)[1] if page.exists() else None
+        there = read_page(beside)[1] if beside is not None else None
         kept = _read(beside if side == "archive" and beside is not None else page, page)
         if side == "archive" or kept.status == "conflict":
             status = next((s for s in map(_said, (page, beside)) if s in ("open", "closed")), "open")
@@ -73,8 +74,8 @@ def keep(home: Path, page: Path, beside: Path | None, side: Literal["mine", "arc
                 raise StillWrong(f"{page.name}: {problems[0]}. Nothing was changed. Correct it, then do this again")
             put_page(home, page, data, seen=seen, same=data.__eq__, lock=lock)
         index.add_rows(home, [index.session_row(kept, page.relative_to(home).as_posix())])
-        if beside is not None:
-            beside.unlink()
+        if beside is not None and there == read_page(beside)[1]:
+            beside.unlink()  # what a sync program has put there meanwhile is another conflict
 
 
 def _read(file: Path, page: Path) -> Session:

@@ -7,11 +7,10 @@ What is masked, and where, is a `Hide` (see `hiding`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from palace_pipeline.exports.text import decode
 from palace_pipeline.store.appending import change_lines
@@ -31,14 +30,13 @@ from palace_pipeline.workspace.reading import parse
 from palace_pipeline.workspace.writing import (
     PageChanged,
     free_name,
+    is_fresh,
+    is_half,
     plain_file,
     put_page,
     read_page,
     remove_own_leftovers,
 )
-
-if TYPE_CHECKING:
-    pass
 
 LOGS = (ERRORS, TOOL_CALLS)
 _TRIES = 4
@@ -63,7 +61,7 @@ def sweep(home: Path, hide: Hide, sessions: Iterable[Path]) -> Swept:
     """
     changed, renamed, pages = 0, dict[str, str](), list[Path]()
     left: list[Path] = []
-    listed = list(sessions)
+    listed = list(dict.fromkeys(sessions))
     # The pages first: their names are theirs, also where a copy of a sync program would sort before them.
     copies = {copy for copy in listed if names.is_copy(copy)} | set(map(Path, names.copies(map(str, listed))))
     for path in sorted(listed, key=lambda path: (path in copies, path)):
@@ -88,6 +86,18 @@ def sweep(home: Path, hide: Hide, sessions: Iterable[Path]) -> Swept:
         if renamed or _may(home / log, hide.may):
             changed += change_lines(home / log, lambda line: _named_anew(hide.line(line), renamed)) > 0
     return Swept(changed, tuple(left))
+
+
+def pages_of_rows(home: Path, hide: Hide) -> Iterator[Path]:
+    """Pages of sessions of which a row of the index shows what is masked: their next row would say it again."""
+    if not _may(home / index.INDEX, lambda text: hide.may(index.plain(text))):
+        return
+    for row in index.all_rows(home):
+        session, part = names.id_of(row.path), names.title_in(row.path)
+        if session is not None and (hide.row(row) != row or hide.name(part) != part):
+            page = page_of(home / names.folder_of(session), session)
+            if page is not None:
+                yield page
 
 
 @contextmanager
@@ -117,15 +127,42 @@ def follow_claims(home: Path, session: str, key: bytes, secrets: Mapping[str, st
     pages = family(home, session)
     left: tuple[Path, ...] = ()
     if secrets:
-        left += sweep(home, hide_secrets(secrets), pages).left
+        hide = hide_secrets(secrets)
+        left += sweep(home, hide, [*pages, *pages_of_rows(home, hide)]).left
         pages = family(home, session) if unfinished else pages
     if unfinished:
-        left += sweep(home, hide_claims(claims, key), pages).left
+        hide = hide_claims(claims, key)
+        left += sweep(home, hide, [*pages, *pages_of_rows(home, hide)]).left
     for other in {found for path in pages if (found := names.id_of(path)) is not None} - {session}:
         # They are of one conversation: what one of them says later is masked as well.
         inherit_claims(claims_file(home, other), own, done=True)
     if not left:
         note_swept(own, len(claims))
+
+
+def ask_claims(home: Path, key: Callable[[], bytes], pages: Iterable[Path]) -> int:
+    """Mask what an editor, or a sync program, has put back into these pages of sessions, or into memory, though it was
+    shown to be a secret; returns in how many files. `key`: asked for if it is needed."""
+    asked = [
+        (claims_file(home, session), [path]) for path in pages if (session := names.id_of(names.page_beside(path)))
+    ]
+    asked.append((home / memory.CLAIMS, []))
+    found = 0
+    for own, listed in asked:
+        claims = claims_of(own)[0] if plain_file(own) else []
+        if not claims:
+            continue
+        hide = hide_claims(claims, key())
+        if any(map(hide.may, map(_text_now, listed or files(home / memory.MEMORY, "**/*.md")))):
+            found += sweep(home, hide, listed).changed
+    return found
+
+
+def _text_now(path: Path) -> str:
+    """The text of a file, '' if nobody can read it now."""
+    with suppress(OSError):
+        return decode(path.read_bytes()) or ""
+    return ""
 
 
 def inherit_claims(own: Path, other: Path, *, done: bool = False) -> None:
@@ -142,8 +179,8 @@ def finish_claims(home: Path, key: Callable[[], bytes]) -> int:
     """Do what writers that were killed had still to do; returns of how many sessions. `key`: asked for if it is needed."""
     done = 0
     for path in sorted((home / names.SESSIONS).glob("*/.*.claims")):
-        session = f"{path.parent.name.replace('-', '')}-{path.name[1:].removesuffix('.claims')}"
-        if plain_file(path) and names.is_id(session) and claims_of(path)[1]:
+        session = names.claimed_by(path)
+        if session and plain_file(path) and claims_of(path)[1]:
             follow_claims(home, session, key(), {}, unfinished=True)
             done += 1
     return done
@@ -253,8 +290,7 @@ def _memory(home: Path, path: Path, hide: Hide) -> tuple[Path, bool]:
 
 def page_of(folder: Path, session: str) -> Path | None:
     """The page of a session in the folder of its day, whatever it is called now."""
-    found = [str(path) for path in folder.glob(f"{names.prefix_of(session)}*.md") if names.id_of(path) == session]
-    return Path(names.own_first(found)[0]) if found else None
+    return next(iter(names.files_of(folder, session)), None)
 
 
 def _now(path: Path) -> Path:
@@ -278,7 +314,9 @@ def _rewritten(home: Path, path: Path, change: Callable[[str], str]) -> tuple[st
     """A file's text before and after a change, which is written if there is one. If somebody else writes the file in
     between, it is read and changed again; after `_TRIES` times PageChanged is raised. Raises NoText and OSError."""
     for attempt in range(_TRIES):
-        data, seen = read_page(path)
+        data, seen = read_page(path, wait=True)
+        if is_half(data) and is_fresh(seen):
+            raise PageChanged(f"{path.relative_to(home)} is half there: somebody is writing it. Nothing was changed")
         old = decode(data)
         if old is None:
             raise NoText(f"{path.relative_to(home)} is no text in any encoding that Palace knows; it was left as it is")
@@ -286,7 +324,7 @@ def _rewritten(home: Path, path: Path, change: Callable[[str], str]) -> tuple[st
             return old, old
         written = new.encode("utf-8", "replace")
         try:
-            put_page(home, path, written, seen=seen, same=written.__eq__)
+            put_page(home, path, written, seen=seen, same=written.__eq__, keep_half=False)
         except PageChanged:
             if attempt == _TRIES - 1:
                 raise

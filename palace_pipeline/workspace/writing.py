@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,10 +72,32 @@ def fingerprint(path: Path) -> Fingerprint | None:
         return None
 
 
-def read_page(path: Path) -> tuple[bytes, Fingerprint]:
-    """The bytes of a page and its fingerprint. Raises OSError."""
-    data, info = _read(path)
-    return data, Fingerprint(info.st_mtime_ns, hashlib.sha256(data).hexdigest())
+def read_page(path: Path, *, wait: bool = False) -> tuple[bytes, Fingerprint]:
+    """The bytes of a page and its fingerprint. `wait`: for a second at most, while an editor that saves in place has just
+    emptied it or written the beginning. Raises OSError."""
+    waits = _WAITS if wait else 0
+    while True:
+        data, info = _read(path)
+        seen = Fingerprint(info.st_mtime_ns, hashlib.sha256(data).hexdigest())
+        if not (waits and is_half(data) and is_fresh(seen)):
+            return data, seen
+        time.sleep(_WAIT_SECONDS)
+        waits -= 1
+
+
+def is_half(data: bytes) -> bool:
+    """Whether a page is empty, or ends in its front matter: what a program leaves in between that writes it in place."""
+    return not data.strip() or (_FRONT_BEGINS.match(data) is not None and _FRONT_ENDS.search(data) is None)
+
+
+def is_fresh(seen: Fingerprint) -> bool:
+    """Whether a page was written a moment ago."""
+    return abs(time.time_ns() - seen.mtime_ns) < _FRESH_SECONDS * 10**9
+
+
+_WAITS, _WAIT_SECONDS, _FRESH_SECONDS = 20, 0.05, 2
+_FRONT_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
+_FRONT_ENDS = re.compile(rb"\n---[ \t]*(?:\r?\n|\Z)")
 
 
 def _read(path: Path) -> tuple[bytes, os.stat_result]:
@@ -99,18 +123,22 @@ def put_page(
     as_conflict: Callable[[], bytes] | None = None,
     lock: Lock | None = None,
     durable: bool = True,
+    keep_half: bool = True,
 ) -> Path:
     """Make `data` the page at `path`, unless it is no longer what was `seen` (None: not there); returns what was written.
 
     `same`: whether bytes that were read back are the page. If somebody else has changed the page in between, theirs
     stays, `as_conflict()` goes beside it as `<name>.conflict.md`, and `logs/errors.md` gets a line; without it
     PageChanged is raised, for those who can do the same again. Not `durable`: without fsync, for many pages at once
-    (`store.files.sync_files` when all are written). Raises NotWritten, LockLost and OSError; the page is then as it was.
+    (`store.files.sync_files` when all are written). `keep_half`: a page that is half there (`is_half`) stays beside as a
+    copy, and as the same file: if somebody is at it still, what they write lands there. Raises NotWritten, LockLost and
+    OSError; the page is then as it was.
     """
     if data and seen is not None and hashlib.sha256(data).hexdigest() == seen.sha256 and fingerprint(path) == seen:
         return path  # nothing new
+    kept = list[Path]()
     try:
-        with replacing(path, durable=durable, last=lambda: _unchanged(path, seen)) as temporary:
+        with replacing(path, durable=durable, last=lambda: kept.extend(_make_way(path, seen, keep_half))) as temporary:
             _write(temporary, data)
             written, info = _read(temporary)
             if not same(written):
@@ -121,6 +149,8 @@ def put_page(
         if as_conflict is None:
             raise
         return _beside(home, path, as_conflict())
+    for copy in kept:
+        append_error(home, "conflict", path, f"it was half there when it was written; that file is {copy.name} now")
     try:
         there, now = _read(path)
     except FileNotFoundError:
@@ -133,10 +163,22 @@ def put_page(
     return path
 
 
-def _unchanged(path: Path, seen: Fingerprint | None) -> None:
-    """Raises PageChanged if a page is not any more what was seen."""
-    if fingerprint(path) != seen:
+def _make_way(path: Path, seen: Fingerprint | None, keep_half: bool) -> list[Path]:
+    """Keep a page that is half there; returns where. Raises PageChanged if it is not any more what was seen."""
+    try:
+        data, now = read_page(path)
+    except FileNotFoundError:
+        data, now = b"", None
+    if now != seen:
         raise PageChanged(_CHANGED.format(path.name))
+    if now is None or not keep_half or not is_half(data):
+        return []
+    copy = free_name(path)
+    try:
+        os.link(path, copy)
+    except OSError:  # a file system without links
+        write_bytes(copy, data)
+    return [copy]
 
 
 _CHANGED = "{} was changed by somebody else while it was written. Theirs stays; read it again and repeat what you did."

@@ -70,7 +70,7 @@ def test_names_that_look_alike_in_a_file_name_have_files_of_their_own(workspace:
     assert paths[2].name == "c.md"
     assert paths[5].name == "甲公司.md"
     assert [set_entity(workspace, f" {name.lower()}", "why", "again") for name in names] == paths
-    found = {called[0]: text for _, called, text in memory.entities(workspace.home)}
+    found = {called[0]: text for _, called, text in memory.entities(workspace)}
     assert all(f"- what: {name}" in found[name] for name in names)
 
 
@@ -83,7 +83,7 @@ def test_an_entity_is_known_by_its_alias(workspace: Workspace) -> None:
 def test_an_entity_has_a_page_that_its_names_and_aliases_find(workspace: Workspace) -> None:
     path = set_entity(workspace, "Jane Doe", "role", "technician")
     path.write_text(path.read_text(encoding="utf-8").replace("aliases: []", "aliases: [老王, JD]"), encoding="utf-8")
-    ((found, called, text),) = memory.entities(workspace.home)
+    ((found, called, text),) = memory.entities(workspace)
     assert (found, called) == (path, ("Jane Doe", "老王", "JD"))
     assert "- role: technician" in text
     assert mentioned(called, "ask jane doe about it")

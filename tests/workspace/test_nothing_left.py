@@ -15,7 +15,6 @@ import pytest
 
 from palace_pipeline.ingest.session_names import ready_sessions
 from palace_pipeline.purge import find_value, purge_value
-from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.store.home import Home
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace import index
@@ -28,18 +27,6 @@ from tests.archive_texts import UNREDACTED, raw_bytes, stored_texts
 from tests.rebuild.archives import home_at, take
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return home_at(tmp_path / "home")
-
-
-@pytest.fixture
-def live(home: Home, funnel: Funnel) -> Workspace:
-    workspace = Workspace(settings=home.settings)
-    workspace._funnel = ((), funnel)
-    return workspace
 
 
 def _password() -> str:
@@ -106,7 +93,7 @@ def test_a_secret_shown_late_goes_from_all_that_was_said_before(home: Home, live
     assert session.tags == ("tREDACTED-password", "REDACTED-password", "ok", "late-REDACTED-password")
     assert session.sections["input"][0].text == "hello [REDACTED:password] | `[REDACTED:password]`"
     assert facts(live) == {"host REDACTED-password": "[REDACTED:password]"}
-    assert [called for _, called, _ in entities(home.path)] == [("Box [REDACTED:password]",)]
+    assert [called for _, called, _ in entities(Workspace(settings=home.settings))] == [("Box [REDACTED:password]",)]
     row = index.find(home.path, page.id)
     assert row is not None
     assert (home.path / row.path).is_file()
@@ -223,7 +210,9 @@ def test_new_rules_mask_every_field(home: Home, live: Workspace) -> None:
         place for place in _holding(anew, "PROJ-7731") if not place.startswith(("palace.toml", "bytes of palace.toml"))
     }
     assert {place for place in left if "proj-773:" not in place} == set()
-    assert [called for _, called, _ in entities(home.path)] == [("Box [REDACTED:private-pattern]",)]
+    assert [called for _, called, _ in entities(Workspace(settings=home.settings))] == [
+        ("Box [REDACTED:private-pattern]",)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -342,7 +331,7 @@ def test_a_sweep_finds_it_however_pages_rows_and_logs_write_it(workspace: Worksp
     assert session.problems == ()
     assert session.sections["input"][0].text == "hello `[REDACTED:password]`"
     assert len(index.rows(workspace.home)) == 1
-    assert [called[0].removesuffix("…") for _, called, _ in entities(workspace.home)] == ["Box [REDACTED:password]"]
+    assert [called[0].removesuffix("…") for _, called, _ in entities(workspace)] == ["Box [REDACTED:password]"]
     again = {path: path.read_bytes() for path in workspace.home.rglob("*.md")}
     assert sweep(workspace.home, hide_secrets({value: "password"}), all_sessions(workspace.home)).changed == 0
     assert {path: path.read_bytes() for path in workspace.home.rglob("*.md")} == again

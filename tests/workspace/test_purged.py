@@ -10,7 +10,6 @@ import pytest
 
 from palace_pipeline.backup import make_backup, restore
 from palace_pipeline.purge import find_conversation, find_value, purge_conversation, purge_value
-from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace import index
 from palace_pipeline.workspace.api import NoSession, Workspace
@@ -18,19 +17,7 @@ from palace_pipeline.workspace.logs import append_error
 from palace_pipeline.workspace.memory import facts, set_fact
 from tests.cli.conftest import Run
 from tests.ingest.exports_for_tests import chat, export
-from tests.rebuild.archives import home_at, take
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return home_at(tmp_path / "home")
-
-
-@pytest.fixture
-def live(home: Home, funnel: Funnel) -> Workspace:
-    workspace = Workspace(settings=home.settings)
-    workspace._funnel = ((), funnel)
-    return workspace
+from tests.rebuild.archives import take
 
 
 def _holding(home: Home, text: str) -> list[str]:

@@ -326,7 +326,7 @@ def test_what_is_no_page_of_its_own_stops_nothing(workspace: Workspace, funnel: 
     (entities / "folder.md").mkdir(parents=True)
     (entities / "gone.md").symlink_to("nowhere")
     assert list(workspace.sessions()) == [page.path]
-    assert list(memory.entities(workspace.home)) == []
+    assert list(memory.entities(workspace)) == []
     assert mask_again(workspace.home, funnel).changed == 0
 
 

@@ -302,7 +302,7 @@ def test_a_page_that_an_editor_has_just_emptied_is_waited_for(
         if len(waited) == 3:
             page.path.write_bytes(whole_page)
 
-    monkeypatch.setattr("palace_pipeline.workspace.api.sleep", wait)
+    monkeypatch.setattr("palace_pipeline.workspace.writing.time.sleep", wait)
     workspace.append(page.id, "judgement", "b")
     assert [entry.text for _, entry in workspace.load(page.id).session.entries()] == ["a", "b"]
     assert len(waited) == 3

@@ -1,0 +1,205 @@
+"""What was masked and comes back, by an editor, a sync program or a kill, is masked again; pages that others are at stay theirs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from palace_pipeline.ingest.session_names import ready_sessions
+from palace_pipeline.model import page_hash
+from palace_pipeline.store.home import Home
+from palace_pipeline.workspace import git, index, session_conflicts
+from palace_pipeline.workspace.api import Workspace
+from palace_pipeline.workspace.context import assemble
+from palace_pipeline.workspace.logs import append_error
+from palace_pipeline.workspace.memory import FACTS, facts, set_fact
+from palace_pipeline.workspace.writing import PageChanged
+from tests.archive_texts import stored_texts
+from tests.cli.conftest import Run
+from tests.rebuild.archives import home_at, take
+
+PASSWORD = "Kiwih7r3x9b5Q"
+
+
+def _put_back(live: Workspace) -> str:
+    """A session whose page an editor has saved as it was before a secret was masked in it; its id."""
+    page = live.new("login", input=f"use {PASSWORD} there")
+    before = page.path.read_bytes()
+    live.append(page.id, "judgement", f"the password is {PASSWORD}")
+    assert PASSWORD not in page.path.read_text(encoding="utf-8")
+    page.path.write_bytes(before)
+    return page.id
+
+
+def test_a_secret_that_an_editor_puts_back_is_masked_by_the_next_append(live: Workspace) -> None:
+    session = _put_back(live)
+    live.append(session, "todo", "- [ ] go on")
+    assert live.load(session).session.sections["input"][0].text == "use [REDACTED:password] there"
+
+
+def test_a_secret_that_an_editor_puts_back_is_never_published(home: Home, live: Workspace) -> None:
+    session = _put_back(live)
+    set_fact(live, "host", f"the password is {PASSWORD}")
+    (home.path / FACTS).write_text(f"# Facts\n\n- host: {PASSWORD}\n", encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert PASSWORD not in live.path_of(session).read_text(encoding="utf-8")
+    assert PASSWORD not in (home.path / FACTS).read_text(encoding="utf-8")
+    assert not [place for place, text in stored_texts(home.path) if PASSWORD in text]
+
+
+def test_what_is_put_back_into_memory_is_neither_shown_nor_kept(live: Workspace) -> None:
+    set_fact(live, "host", f"the password is {PASSWORD}")
+    path = live.home / FACTS
+    path.write_text(f"# Facts\n\n- host: {PASSWORD}\n- {PASSWORD}: a key\n", encoding="utf-8")
+    assert facts(live) == {"host": "[REDACTED:password]", "REDACTED-password": "a key"}
+    assert PASSWORD not in assemble(live, "hello").text
+    set_fact(live, "oven", "gas")
+    assert PASSWORD not in path.read_text(encoding="utf-8")
+
+
+def test_the_context_shows_nothing_that_was_put_back(live: Workspace) -> None:
+    session = _put_back(live)
+    said = assemble(live, "hello", session=session).text
+    assert "use [REDACTED:password] there" in said
+    other = live.new("other")
+    assert PASSWORD not in assemble(live, "hello", session=other.id).text
+
+
+def test_the_title_of_another_session_goes_with_its_row(live: Workspace) -> None:
+    other = live.new(f"about {PASSWORD}", input=f"see {PASSWORD}")
+    live.append(live.new("login").id, "judgement", f"the password is {PASSWORD}")
+    live.close(other.id, "Done.")
+    assert PASSWORD not in (live.home / "index.md").read_text(encoding="utf-8")
+    assert live.load(other.id).session.title == "about [REDACTED:password]"
+    assert PASSWORD.lower() not in live.path_of(other.id).name.lower()
+
+
+def test_a_killed_sweep_leaves_no_old_name_in_logs_and_rows(live: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = live.new(f"run {PASSWORD}")
+    append_error(live.home, "conflict", page.path, "changed")
+    with monkeypatch.context() as killed:
+        killed.setattr("palace_pipeline.workspace.sweeping._links", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            live.append(page.id, "judgement", f"the password is {PASSWORD}")
+    live.append(page.id, "todo", "go on")
+    for file in ("logs/errors.md", "index.md"):
+        assert PASSWORD.lower() not in (live.home / file).read_text(encoding="utf-8").lower()
+    row = index.find(live.home, page.id)
+    assert row is not None
+    assert row.path == live.path_of(page.id).relative_to(live.home).as_posix()
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_file_is_called_by_its_first_title_and_new_rules_know_it(home: Home, live: Workspace) -> None:
+    page = live.new("case PROJ-7731", input="hello")
+    text = page.path.read_text(encoding="utf-8").replace("# case PROJ-7731", "# my own heading")
+    page.path.write_text(text, encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert "proj-7731" in page.path.name
+    (home.path / "palace.toml").write_text("[redaction]\nprivate_patterns = ['PROJ-\\d{4}']\n")
+    anew = home_at(home.path)
+    take(anew, home.path / "sessions")
+    assert live.path_of(page.id).name.endswith("-my-own-heading.md")
+    assert not [place for place, said in stored_texts(home.path) if "proj-7731" in said.lower() and "toml" not in place]
+
+
+def test_a_process_that_lives_long_sees_new_rules(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "home")
+    page = workspace.new("x", input="PROJ-7731")
+    (tmp_path / "home/palace.toml").write_text("[redaction]\nprivate_patterns = ['PROJ-\\d{4}']\n")
+    workspace.append(page.id, "judgement", "about PROJ-7732")
+    assert "PROJ-7732" not in page.path.read_text(encoding="utf-8")
+
+
+def test_a_page_that_could_not_be_read_when_rules_changed_is_masked_by_the_next_ingest(
+    home: Home, live: Workspace
+) -> None:
+    page = live.new("x", input="about PROJ-7731")
+    take(home, home.path / "sessions")
+    whole = page.path.read_bytes()
+    (home.path / "palace.toml").write_text("[redaction]\nprivate_patterns = ['PROJ-\\d{4}']\n")
+    page.path.write_bytes(bytes(range(256)))
+    anew = home_at(home.path)
+    take(anew, home.path / "sessions")
+    page.path.write_bytes(whole)
+    with anew.writing():
+        ready_sessions(anew)
+    assert "PROJ-7731" not in page.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("left", [b"", b"---\nid: x\nts:"])
+def test_an_editor_that_is_slow_loses_nothing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, left: bytes
+) -> None:
+    """It has emptied the page, or written the beginning, and goes on when the entry of a program stands there."""
+    monkeypatch.setattr("palace_pipeline.workspace.writing.time.sleep", lambda _: None)
+    page = workspace.new("x", input="a")
+    edited = page.path.read_bytes().replace(b"\na\n", b"\na and mine\n")
+    with page.path.open("r+b", buffering=0) as editor:
+        editor.truncate()
+        editor.write(left)
+        workspace.append(page.id, "judgement", "theirs")
+        editor.seek(0)
+        editor.write(edited)
+    assert [entry.text for _, entry in workspace.load(page.id).session.entries()][-1] == "theirs"
+    ((found, beside),) = session_conflicts.find(workspace.home)
+    assert found == page.path
+    assert beside is not None
+    assert beside.read_bytes() == edited
+    assert beside.name in (workspace.home / "logs/errors.md").read_text(encoding="utf-8")
+
+
+def test_memory_that_is_being_written_is_not_written_over(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palace_pipeline.workspace.writing.time.sleep", lambda _: None)
+    set_fact(workspace, "oven", "gas")
+    (workspace.home / FACTS).write_bytes(b"")
+    with pytest.raises(PageChanged, match="is writing it"):
+        set_fact(workspace, "oven", "electric")
+    assert (workspace.home / FACTS).read_bytes() == b""
+
+
+def test_a_copy_that_changes_while_the_other_side_is_kept_stays(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = workspace.new("x", input="a")
+    copy = page.path.with_name(f"{page.path.stem} (1).md")
+    copy.write_bytes(page.path.read_bytes())
+    real = index.add_rows
+
+    def synced(*given: object) -> int:
+        copy.write_bytes(page.path.read_bytes() + b"newer\n")
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(index, "add_rows", synced)
+    session_conflicts.keep(workspace.home, page.path, copy, "mine")
+    assert copy.read_bytes().endswith(b"newer\n")
+
+
+def test_a_snapshot_keeps_nothing_that_a_session_has_shown_since(home: Home, live: Workspace, palace: Run) -> None:
+    page, other = live.new(f"login {PASSWORD}", input="a"), live.new("other", input="b")
+    take(home, home.path / "sessions")
+    live.append(page.id, "judgement", f"the password is {PASSWORD}")
+    assert palace("--home", home.path, "init", "--git").code == 0
+    done = palace("--home", home.path, "snapshot")
+    assert done.code == 0
+    assert "palace ingest" in done.err
+    assert not [
+        data for data in git.objects(home.path) if PASSWORD.encode() in data or PASSWORD.lower().encode() in data
+    ]
+    shown = {
+        name for data in git.objects(home.path) for name in re.findall(rb"[0-9-]+\w+-[a-z-]+[0-9a-f]{8}\.md", data)
+    }
+    assert any(name.endswith(f"{page_hash('session', other.id)}.md".encode()) for name in shown)
+    take(home, home.path / "sessions")
+    done = palace("--home", home.path, "snapshot")
+    assert "palace ingest" not in done.err
+    assert not [
+        data for data in git.objects(home.path) if PASSWORD.encode() in data or PASSWORD.lower().encode() in data
+    ]
