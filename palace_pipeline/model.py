@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Literal
 
 import orjson
@@ -210,7 +211,7 @@ def message_hash(message: Message) -> str:
 
 def message_values(message: Message) -> dict[str, Any]:
     """A message's fields as plain values. Ten times as fast as `asdict`, which copies every string deeply."""
-    values = {name: getattr(message, name) for name in MESSAGE_FIELDS}
+    values = dict(zip(MESSAGE_FIELDS, _values_of(message), strict=True))
     values["citations"] = [asdict(citation) for citation in message.citations]
     values["attachment"] = [asdict(attachment) for attachment in message.attachment]
     return values
@@ -224,6 +225,7 @@ _HASH_LENGTH = 16
 _RECORD_FIELDS = tuple(f.name for f in fields(Conversation) if f.name != "source_file")
 MESSAGE_FIELDS = tuple(f.name for f in fields(Message))
 """Names of a message's own columns; the others are the conversation's."""
+_values_of = attrgetter(*MESSAGE_FIELDS)
 
 
 def to_record(conversation: Conversation) -> bytes:

@@ -11,6 +11,7 @@ import hmac
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Finding, Message
 from palace_pipeline.redaction.engine import Engine, RuleEngine
@@ -100,6 +101,9 @@ class Funnel:
         own = rf"REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}}|(?:PERSON|PROJECT)_\d{{1,9}}"
         self._mask = re.compile(rf"\[(?:{own})\]")
         self._recipe = f"{self._engine.version}/{redaction_recipe(settings, key, forgotten)}"
+        self._looked: tuple[list[str], list[list[Span] | str]] | None = None
+        """Texts that were looked at last, as they went in, and what was found: a second look at the same ones, of which
+        nothing was masked, can find nothing else."""
 
     @property
     def recipe(self) -> str:
@@ -107,12 +111,14 @@ class Funnel:
         return self._recipe
 
     def redact_conversation(self, conversation: Conversation, known: frozenset[bytes] = frozenset()) -> Redacted:
-        """The same conversation with clean texts; messages, order, ids, times and numbers are untouched.
+        """The same conversation with clean texts (itself, if they are); messages, order, ids, times and numbers are untouched.
 
         `known`: what other conversations claim (`remember.hashes`).
         """
         texts = dict(conversation_fields(conversation))
         clean = self.redact_fields(texts, known)
+        if not clean.findings and not clean.withheld:
+            return Redacted(conversation)
         claimed = (
             texts[found.field][found.start : found.end]
             for found in clean.findings
@@ -145,7 +151,9 @@ class Funnel:
         A text that cannot be scanned is a leak of kind `unreadable`, all of it.
         """
         leaks: list[Leak] = []
-        for index, found in enumerate(self._scan(list(texts))):
+        looked, self._looked = self._looked, None
+        every = looked[1] if looked is not None and looked[0] == texts else self._scan(list(texts))
+        for index, found in enumerate(every):
             if isinstance(found, str):
                 leaks.append(Leak(index, 0, len(texts[index]), "unreadable", found))
                 continue
@@ -163,7 +171,7 @@ class Funnel:
 
     def kinds_of_masks(self, text: str) -> list[str]:
         """Of each mask in a text, in order, the kind of what it stands for; what is withheld stands for nothing."""
-        found = [mask[0] for mask in self._mask.finditer(text)] if any(mark in text for mark in _MARKS) else []
+        found = [mask[0] for mask in self._mask.finditer(text)] if _may_hold_masks(text) else []
         return [
             mask.split(":")[1].rstrip("]") if ":" in mask else mask[1:].partition("_")[0].lower()
             for mask in found
@@ -173,7 +181,9 @@ class Funnel:
     # --- inside
 
     def _redact(self, texts: list[str], known: frozenset[bytes]) -> list[_Outcome]:
-        outcomes = [self._first(text, found, known) for text, found in zip(texts, self._scan(texts), strict=True)]
+        every = self._scan(texts)
+        outcomes = [self._first(text, found, known) for text, found in zip(texts, every, strict=True)]
+        self._looked = None if any(got.spans or got.reason for got in outcomes) else (texts, every)
         # The output of a changed field is scanned again until nothing more is found: masks are stable then, and the
         # text that is kept has passed the same scan as any other.
         for _ in range(ROUNDS):
@@ -210,7 +220,7 @@ class Funnel:
 
     def _scan(self, texts: list[str]) -> list[list[Span] | str]:
         """Spans of each text, or the reason why it has none. One bad text never takes the others along."""
-        texts = [self._mask.sub(_blank, text) if any(mark in text for mark in _MARKS) else text for text in texts]
+        texts = [self._mask.sub(_blank, text) if _may_hold_masks(text) else text for text in texts]
         too_long = [len(text) > MAX_FIELD for text in texts]
         good = [text for text, bad in zip(texts, too_long, strict=True) if not bad]
         try:
@@ -253,7 +263,7 @@ class Funnel:
             return _reason(error)
 
     def _masks(self, text: str) -> list[tuple[int, int]]:
-        return [m.span() for m in self._mask.finditer(text)] if any(mark in text for mark in _MARKS) else []
+        return [m.span() for m in self._mask.finditer(text)] if _may_hold_masks(text) else []
 
     def _render(self, text: str, spans: list[Span]) -> _Outcome:
         got = _Outcome("", spans, settled=not spans)
@@ -313,6 +323,10 @@ class _Outcome:
                 return end if after else start
             shift = end - out_end
         return position + shift
+
+
+def _may_hold_masks(text: str) -> bool:
+    return "[" in text and any(mark in text for mark in _MARKS)
 
 
 def _blank(mask: re.Match[str]) -> str:
@@ -391,6 +405,7 @@ def merged(spans: Sequence[Span]) -> list[Span]:
 
 _HEAD = ("title", "account", "project", "model", "source_file")
 _OF_MESSAGE = ("text", "speaker", "model", "tool_name", "hidden_reason")
+_texts_of = attrgetter(*_OF_MESSAGE)
 _OF_ATTACHMENT = ("name", "type", "text")
 _OF_CITATION = ("url", "title")
 
@@ -404,8 +419,8 @@ def conversation_fields(conversation: Conversation) -> Iterator[tuple[str, str]]
         if value := getattr(conversation, name):
             yield name, value
     for seq, message in enumerate(conversation.messages):
-        for name in _OF_MESSAGE:
-            if value := getattr(message, name):
+        for name, value in zip(_OF_MESSAGE, _texts_of(message), strict=True):
+            if value:
                 yield f"messages.{seq}.{name}", value
         for index, attachment in enumerate(message.attachment):
             for name in _OF_ATTACHMENT:

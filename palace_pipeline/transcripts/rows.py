@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from palace_pipeline.model import (
 )
 
 Key = tuple[str, str]
+_Structs = list[dict[str, Any]] | None
 
 
 def message_rows(conversation: Conversation, day: date) -> list[dict[str, Any]]:
@@ -69,8 +70,11 @@ def conversation_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
 def conversations_of(heads: pl.DataFrame, messages: pl.DataFrame) -> Iterator[tuple[dict[str, Any], Conversation]]:
     """(row of `CONVERSATIONS`, conversation with its messages by `seq`) for every head, in the heads' order."""
     by_key: dict[Key, list[Message]] = {}
-    for row in messages.sort(["provider", "conversation_id", "seq"]).iter_rows(named=True):
-        by_key.setdefault((row["provider"], row["conversation_id"]), []).append(_message(row))
+    columns = messages.sort(["provider", "conversation_id", "seq"]).select(
+        "provider", "conversation_id", *MESSAGE_FIELDS
+    )
+    for provider, conversation_id, *values in columns.iter_rows():
+        by_key.setdefault((provider, conversation_id), []).append(_message(values))
     for head in heads.iter_rows(named=True):
         yield (
             head,
@@ -92,8 +96,9 @@ def conversations_of(heads: pl.DataFrame, messages: pl.DataFrame) -> Iterator[tu
         )
 
 
-def _message(row: dict[str, Any]) -> Message:
-    values = {name: row[name] for name in MESSAGE_FIELDS}
-    values["citations"] = [Citation(**c) for c in row["citations"] or ()]
-    values["attachment"] = [Attachment(**a) for a in row["attachment"] or ()]
-    return Message(**values)
+def _message(values: list[Any]) -> Message:
+    """A message from its own columns, in the order of `MESSAGE_FIELDS`."""
+    message = Message(*values)
+    message.citations = [Citation(**c) for c in cast(_Structs, message.citations) or ()]
+    message.attachment = [Attachment(**a) for a in cast(_Structs, message.attachment) or ()]
+    return message

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from palace_pipeline.model import Attachment, Citation, Conversation, Message
 from palace_pipeline.redaction.engine import RuleEngine
-from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.redaction.funnel import Funnel, conversation_fields
 from palace_pipeline.redaction.hits import Span
 from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import RedactionSettings
@@ -278,3 +278,30 @@ def test_the_words_of_a_mask_tell_nothing_of_what_stands_beside_it() -> None:
         text = f"what does {mask} do, and {digest}?"
         assert FUNNEL.redact_fields({"text": text}).texts["text"] == text
         assert FUNNEL.scan_published([text]) == []
+
+
+def test_texts_of_which_nothing_was_masked_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    original, looks = RuleEngine.scan, list[list[str]]()
+
+    def scan(self: RuleEngine, fields: Sequence[str]) -> list[list[Span]]:
+        looks.append(list(fields))
+        return original(self, fields)
+
+    value = token(GITHUB)
+    clean = Conversation("chatgpt", "c", [Message("1", "user", "hello"), Message("2", "bot", "hello")], title="[1]")
+    dirty = Conversation("chatgpt", "c", [Message("1", "user", f"use {value} now")], title="hello")
+    own = funnel()
+    monkeypatch.setattr(RuleEngine, "scan", scan)
+    kept = own.redact_conversation(clean).conversation
+    assert [text for _, text in conversation_fields(kept)] == ["[1]", "hello", "hello"]
+    assert own.scan_published(["[1]", "hello"]) == []
+    assert looks == [["[1]", "hello"]]
+    assert len(own.scan_published([f"use {value} now"])) == 1  # other texts
+    own.redact_conversation(clean)
+    assert len(own.scan_published(["hello", "[1]", f"use {value} now"])) == 1
+    looks.clear()
+    own.redact_conversation(dirty)
+    assert own.scan_published(["hello", "use [REDACTED:github-pat] now"]) == []
+    assert looks[0] == ["hello", f"use {value} now"]
+    assert looks[-1][0] == "hello"  # with the mask in it, the other text is looked at once more
+    assert value not in repr(looks[-1])
