@@ -27,14 +27,17 @@ from palace_pipeline.redaction.forgotten import (
     places_in_name,
     with_mask,
 )
+from palace_pipeline.redaction.memory import LEAST_PIECE
 from palace_pipeline.transcripts.page_path import SLUG_LENGTH, slug
 from palace_pipeline.workspace import names
 from palace_pipeline.workspace.front import as_tag, bare_masks
 from palace_pipeline.workspace.index import Row
 from palace_pipeline.workspace.masking import (
     Claim,
+    is_glued,
     name_of,
     name_without_known,
+    shows_anywhere,
     texts_of,
     with_texts,
     without_known,
@@ -122,7 +125,7 @@ def hide_claims(claims: Sequence[Claim], key: bytes) -> Hide:
         text,
         line,
         lambda part: name_without_known(part, claims, key),
-        lambda text: is_in(text, [claim.value for claim in claims], key),
+        lambda text: shows_anywhere(text, claims, key),
     )
 
 
@@ -285,6 +288,9 @@ def _spellings(value: str) -> Iterator[str]:
 
 def _without(text: str, form: str, mask: str) -> str:
     """A text with a mask for a form of a secret; of a long one the beginning is enough, however much of it is there."""
+    if len(form) < LEAST_PIECE and form in text:
+        places = (found.span() for found in re.finditer(re.escape(form), text))
+        return with_mask(text, (place for place in places if not is_glued(text, *place)), mask)
     if len(form) <= _LONG or form[:_LONG] not in text:
         return text.replace(form, mask)
     parts = text.split(form[:_LONG])

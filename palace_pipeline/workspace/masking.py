@@ -8,17 +8,26 @@ were looked at when they were written, or a person wrote them by hand.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from palace_pipeline.exports.text import without_controls
 from palace_pipeline.model import Finding
-from palace_pipeline.redaction.forgotten import SHORTEST, Forgotten, forget, forget_name, forms, is_in, masked_path
-from palace_pipeline.redaction.forgotten import masked as without
+from palace_pipeline.redaction.forgotten import (
+    SHORTEST,
+    Forgotten,
+    find,
+    forget,
+    forget_name,
+    forms,
+    masked_path,
+    with_mask,
+)
 from palace_pipeline.redaction.funnel import Clean, Funnel
-from palace_pipeline.redaction.memory import worth_remembering
+from palace_pipeline.redaction.memory import LEAST_PIECE, worth_remembering
 from palace_pipeline.store.appending import append_chosen, append_lines
 from palace_pipeline.transcripts.page_path import slug
 from palace_pipeline.workspace.front import as_tag
@@ -74,9 +83,8 @@ def _judged(
     funnel: Funnel, key: bytes, new: Mapping[str, str], before: Mapping[str, str], claims: Path
 ) -> tuple[Said, Clean]:
     known, unfinished = claims_of(claims)
-    said_before = [claim.value for claim in known if not claim.kind.startswith(_OF_NAME)]
     # An editor, or a sync program, may have put back what was masked.
-    unfinished = unfinished or is_in("\n".join(before.values()), said_before, key)
+    unfinished = unfinished or shows("\n".join(before.values()), known, key)
     texts = {name: without_controls(text) for name, text in new.items() if text}
     clean = funnel.redact_fields({**texts, **before})
     secrets = dict(_secrets(texts, clean.findings))
@@ -113,8 +121,35 @@ def _secrets(texts: Mapping[str, str], findings: Iterable[Finding]) -> Iterable[
 def without_known(text: str, known: Iterable[Claim], key: bytes) -> str:
     """A text without what was claimed before."""
     for kind, values in _by_kind(known, of_name=False).items():
-        text = without(text, values, key, f"[REDACTED:{kind}]")
+        text = with_mask(text, sorted(_alone(text, find(text, values, key))), f"[REDACTED:{kind}]")
     return text
+
+
+def shows(text: str, known: Iterable[Claim], key: bytes) -> bool:
+    """Whether `without_known` would mask anything."""
+    values = [claim.value for claim in known if not claim.kind.startswith(_OF_NAME)]
+    return next(iter(_alone(text, find(text, values, key))), None) is not None
+
+
+def shows_anywhere(text: str, known: Iterable[Claim], key: bytes) -> bool:
+    """The same for a file with names of files in it."""
+    claims = list(known)
+    return shows(text, claims, key) or name_without_known(text, claims, key) != text
+
+
+def _alone(text: str, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Places of secrets, the short ones where they stand alone: as in a conversation that is read."""
+    return (place for place in places if place[1] - place[0] >= LEAST_PIECE or not is_glued(text, *place))
+
+
+def is_glued(text: str, start: int, end: int) -> bool:
+    """Whether a place of a text is a part of a longer word."""
+    return any(
+        _LETTERS.fullmatch(text[at : at + 2]) is not None for at in (start - 1, end - 1) if 0 <= at < len(text) - 1
+    )
+
+
+_LETTERS = re.compile("[A-Za-z0-9]{2}")
 
 
 def name_without_known(part: str, known: Iterable[Claim], key: bytes) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from palace_pipeline.model import page_hash
-from palace_pipeline.redaction.forgotten import Forgotten, is_in
 from palace_pipeline.transcripts.notes import NOTES
 from palace_pipeline.workspace import names
-from palace_pipeline.workspace.masking import claims_of
+from palace_pipeline.workspace.masking import Claim, claims_of, shows_anywhere
 from palace_pipeline.workspace.sweeping import claims_file, files
 
 _PAGES = "conversations/session"
@@ -18,8 +17,8 @@ _PAGES = "conversations/session"
 
 def shows_since(home: Path, key: Callable[[], bytes], session: str, *texts: str) -> bool:
     """Has a live session shown something of these texts to be a secret? `key`: the home's, asked for if it is needed."""
-    values = _values(home, session) if names.is_id(session) else []
-    return bool(values) and any(is_in(text, values, key()) for text in texts)
+    claims = claims_of(claims_file(home, session))[0] if names.is_id(session) else []
+    return bool(claims) and any(shows_anywhere(text, claims, key()) for text in texts)
 
 
 def files_that_show(home: Path, key: Callable[[], bytes]) -> list[str]:
@@ -29,20 +28,16 @@ def files_that_show(home: Path, key: Callable[[], bytes]) -> list[str]:
     if not claims:
         return []
     pages = {path.stem.rpartition("-")[2]: path for path in files(home / _PAGES, "**/*.md")}
-    found, values = list[Path](), list[Forgotten]()
+    found, known = list[Path](), list[Claim]()
     for own in claims:
         session = names.claimed_by(own)
         page = pages.get(page_hash("session", session))
         if page is not None and shows_since(home, key, session, page.name, _text(page)):
             found.append(page)
-            values += _values(home, session)
-    if values:
-        found += [note for note in files(home / NOTES, "**/*.md") if is_in(_text(note), values, key())]
+            known += claims_of(own)[0]
+    if known:
+        found += [note for note in files(home / NOTES, "**/*.md") if shows_anywhere(_text(note), known, key())]
     return [path.relative_to(home).as_posix() for path in found]
-
-
-def _values(home: Path, session: str) -> list[Forgotten]:
-    return [claim.value for claim in claims_of(claims_file(home, session))[0]]
 
 
 def _text(path: Path) -> str:

@@ -203,3 +203,18 @@ def test_a_snapshot_keeps_nothing_that_a_session_has_shown_since(home: Home, liv
     assert not [
         data for data in git.objects(home.path) if PASSWORD.encode() in data or PASSWORD.lower().encode() in data
     ]
+
+
+def test_a_short_secret_is_masked_where_it_stands_alone_and_in_no_longer_word(live: Workspace) -> None:
+    page = live.new("x", input="first test12345, xhunter2")
+    (live.home / FACTS).parent.mkdir(exist_ok=True)
+    (live.home / FACTS).write_text("# Facts\n\n- a: Berlin20245 and Berlin2024!\n", encoding="utf-8")
+    live.append(
+        page.id, "judgement", "the password is test1234, or the password is Berlin2024, or the password is hunter2"
+    )
+    live.append(page.id, "judgement", "then Berlin2024 and Berlin20246")
+    assert facts(live) == {"a": "Berlin20245 and [REDACTED:password]!"}
+    entries = [entry.text for _, entry in live.load(page.id).session.entries()]
+    assert entries[0] == "first test12345, xhunter2"
+    assert entries[2] == "then [REDACTED:password] and Berlin20246"
+    assert all(word not in entries[1] for word in ("test1234", "Berlin2024", "hunter2"))
