@@ -214,7 +214,8 @@ def family(home: Path, session: str) -> list[Path]:
         pages.setdefault(own, []).append(path)
         with suppress(OSError), _now(path).open("rb") as stream:  # one that cannot be read has no family that is known
             head = stream.read(4096)
-        for parent in {found.decode() for found in _PARENT.findall(head)} - {own}:
+        front = head[: end if (end := head.find(b"\n---", 4)) > 0 else None]
+        for parent in {found.decode() for found in _PARENT.findall(front)} - {own}:
             related.setdefault(own, set()).add(parent)
             related.setdefault(parent, set()).add(own)
     found, waiting = {session}, [session]
