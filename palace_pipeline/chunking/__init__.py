@@ -250,6 +250,7 @@ class _Cutting:
         text = text.strip()
         offsets = self._tokenizer.token_offsets(text)
         if len(offsets) <= limit:
+            self._counted = (text, len(offsets))
             return text
         if limit < 12:
             return text[: offsets[limit - 1, 1]]

@@ -174,7 +174,7 @@ class Cutter:
         return found
 
     def _index(self, position: int) -> int:
-        return int(np.searchsorted(self._ends, position, side="right"))
+        return int(self._ends.searchsorted(position, side="right"))
 
     def _position(self, index: int) -> int:
         """The last place with at most `index` tokens before it (one character may be several tokens)."""
@@ -236,11 +236,14 @@ def _dense(ends: NDArray[np.int64], length: int) -> NDArray[np.int64]:
 
     A tokenizer drops control characters, and makes one token of a megabyte of spaces or of unknown signs.
     """
-    ends = np.maximum.accumulate(ends)
-    edges = np.concatenate([[0], ends, [length]])
-    (wide,) = np.nonzero(np.diff(edges) > _WIDE)
-    if not len(wide):
+    if not len(ends) or (ends[1:] < ends[:-1]).any():
+        ends = np.maximum.accumulate(ends)
+    edges = np.empty(len(ends) + 2, np.int64)
+    edges[0], edges[1:-1], edges[-1] = 0, ends, length
+    gaps = edges[1:] - edges[:-1]
+    if gaps.max() <= _WIDE:
         return ends
+    (wide,) = np.nonzero(gaps > _WIDE)
     more = [np.arange(edges[i] + _WIDE, edges[i + 1], _WIDE, dtype=np.int64) for i in wide]
     return np.sort(np.concatenate([ends, *more]))
 

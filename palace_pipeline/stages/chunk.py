@@ -54,9 +54,10 @@ def chunk(job: Job) -> Counts:
                     if places := hits(funnel, shown_texts(chunks)):
                         found[conversation.key] = places
                         chunks = []
-                    out.extend(_row(head, c) for c in chunks)
+                    made = [_row(head, c) for c in chunks]
+                    out.extend(made)
                     identity[conversation.key] = chunks_identity(
-                        head["day"], ((c.drawer_id, c.chunk_index, c.text_hash) for c in chunks)
+                        head["day"], ((row["drawer_id"], row["chunk_index"], row["text_hash"]) for row in made)
                     )
                 lake.replace("clean/chunks", month, keys, frame(out, CHUNKS))
                 built: list[tuple[Key, str, str | None]] = [
