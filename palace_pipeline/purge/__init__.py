@@ -10,7 +10,8 @@ from typing import Any
 from palace_pipeline.ingest.purged import mark_of
 from palace_pipeline.purge.again import files_with, said_before
 from palace_pipeline.purge.conversations import Raw, bury, elements_of, files_of, marked_elements, raw_of
-from palace_pipeline.purge.proof import Probes, Proof, plain_parent, prove
+from palace_pipeline.purge.probes import Probes
+from palace_pipeline.purge.proof import Proof, plain_parent, prove
 from palace_pipeline.purge.rest import Rest, finish, note_rest
 from palace_pipeline.purge.targets import (
     LEAST_ID,

@@ -10,7 +10,7 @@ import orjson
 
 from palace_pipeline.ingest.purged import PURGED, mark_of
 from palace_pipeline.model import Skip
-from palace_pipeline.purge.proof import Probes
+from palace_pipeline.purge.probes import Probes
 from palace_pipeline.redaction.forgetting import part_mark, tombstone
 from palace_pipeline.store.ledger import Key, Ledger
 from palace_pipeline.store.vault import Vault

@@ -7,90 +7,34 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import zstandard
-from ahocorasick_rs import BytesAhoCorasick
 
-from palace_pipeline.model import LAKE
-from palace_pipeline.redaction.forgotten import WORD, is_path, places_in_name
+from palace_pipeline.exports.text import decode
+from palace_pipeline.model import LAKE, from_record
+from palace_pipeline.purge.probes import Probes
+from palace_pipeline.redaction import made
+from palace_pipeline.redaction.forgetting import is_name
+from palace_pipeline.redaction.funnel import conversation_fields
 from palace_pipeline.store.duckfile import attached, quoted
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lexical import open_reader
 from palace_pipeline.store.quiet import open_quietly
 from palace_pipeline.store.vault import Vault
+from palace_pipeline.workspace import names
 from palace_pipeline.workspace.git import HOW_TO_CLEAN, GitFailed, is_repository, objects
+from palace_pipeline.workspace.hiding import said_on_page
 from palace_pipeline.workspace.index import parse_row
 
-LEAST_BYTES = 6
-"""Shorter patterns come by chance in compressed data; they are looked for in texts only."""
 _BLOCK = 8 << 20
 _SQLITE = b"SQLite format 3\0"
-_NAMES = ("path", "source_file", "page", "place", "where", "title", "project")
-"""Columns of lake and `palace.duckdb` that hold paths, or what names are made of."""
-
-
-class Probes:
-    """Texts to look for, in every way in which files write them. `names`: what is looked for in paths, in lower case."""
-
-    def __init__(self, texts: Iterable[str], names: Sequence[str] = ()) -> None:
-        self.texts = list(dict.fromkeys(texts))
-        self.names = names
-        self._texts = BytesAhoCorasick([_bytes(text) for text in self.texts]) if self.texts else None
-        patterns = {pattern for text in self.texts for pattern in written(text)}
-        patterns = {pattern for pattern in patterns if len(pattern) >= LEAST_BYTES}
-        self._patterns = BytesAhoCorasick(sorted(patterns)) if patterns else None
-        self.reach = max(map(len, patterns), default=1) - 1
-
-    def in_text(self, text: str) -> bool:
-        """Does a text show one of them?"""
-        return self._texts is not None and bool(self._texts.find_matches_as_indexes(_bytes(text)))
-
-    def in_path(self, path: str) -> bool:
-        """Does a path show one, also as names of files write them?"""
-        return self.in_text(path) or self._named(path)
-
-    def in_own(self, text: str) -> bool:
-        """Does a text that is no chat (a log, a row of the ledger) show one, in its paths also as names of files do?"""
-        if self.in_text(text):
-            return True
-        return bool(self.names) and any(map(self._named, filter(is_path, WORD.findall(text))))
-
-    def _named(self, path: str) -> bool:
-        return next(places_in_name(path, self.names), None) is not None
-
-    def in_bytes(self, data: bytes) -> bool:
-        """Do bytes show one of them, as UTF-8, UTF-16 or escaped for JSON?"""
-        return self._patterns is not None and bool(self._patterns.find_matches_as_indexes(data))
-
-    def in_blocks(self, blocks: Iterable[bytes]) -> bool:
-        """The same for a stream: what lies over the edge of two blocks is seen too."""
-        tail = b""
-        for block in blocks:
-            data = tail + block
-            if self.in_bytes(data):
-                return True
-            tail = data[-self.reach :] if self.reach else b""
-        return False
-
-    def in_value(self, value: object) -> bool:
-        """The same for a value of a database that holds no chats."""
-        return (isinstance(value, str) and self.in_own(value)) or (isinstance(value, bytes) and self.in_bytes(value))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def written(text: str) -> set[bytes]:
-    """The bytes of a text in a file: UTF-8, both escapes of JSON (and of JSON in JSON), both orders of UTF-16."""
-    plain, ascii_only = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
-    nested = json.dumps(ascii_only)[1:-1]
-    wide = {text.encode(order, "surrogatepass") for order in ("utf-16-le", "utf-16-be")}
-    return {_bytes(text), _bytes(plain), ascii_only.encode(), nested.encode()} | wide
+_MADE_FOLDERS = ("lake", "lexical", "chroma", "dagster", "receipts", "vault", "quarantine")
+"""Folders in which every name is made of times, ids and hashes."""
+_SETTINGS = ("dagster/dagster.yaml", "dagster/workspace.yaml")
+"""Files that are the same in every home."""
 
 
 @dataclass(slots=True)
@@ -103,6 +47,8 @@ class Proof:
     size: int = 0
     found: list[str] = field(default_factory=list[str])
     """Where something is still found; never what."""
+    spared: int = 0
+    """Places in days, ids, hashes and fixed words that Palace or a product makes: they stay."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -111,6 +57,7 @@ class Proof:
             "files": self.files,
             "bytes": self.size,
             "found": self.found,
+            "spared": self.spared,
         }
 
 
@@ -134,25 +81,28 @@ def prove(
         proof.found += (f"{store}: {place}" for place in places)
 
     say("lake", _in_lake(home, probes, keys))
-    say("vault records", _in_vault(home, probes, "records", ()))
+    say("vault records", _in_records(home, probes))
     say("vault catalogue", _in_catalogue(home, probes))
     if pieces:
-        say("vault pieces", _in_vault(home, probes, "pieces", spared))
+        say("vault pieces", _in_pieces(home, probes, spared))
     say("palace.duckdb", _in_tables(home, probes, keys))
-    say("chroma", _in_sqlite(home.path / "chroma/chroma.sqlite3", Probes(texts)))
+    say("chroma", _in_chroma(home.path / "chroma/chroma.sqlite3", probes))
     say("lexical", _in_lexical(home))
     say("ledger", [*_in_sqlite(home.path / "ledger.sqlite", probes), *_keys_in_ledger(home, keys)])
     say("dagster", (f"{path.name} {hit}" for path in _sqlite_below(home.dagster) for hit in _in_sqlite(path, probes)))
     if is_repository(home.path):
         say("git history", _in_history(home, probes))
     say("files", _in_files(home, probes, proof, pieces=pieces))
+    proof.spared = probes.spared
     return proof
 
 
 def _in_history(home: Home, probes: Probes) -> Iterator[str]:
     """What was purged may live on in earlier commits, packed, where a look at files does not find it."""
     try:
-        if any(probes.in_bytes(data) for data in objects(home.path)):
+        if any(
+            probes.in_bytes(data) and _in_page(data.decode("utf-8", "replace"), probes) for data in objects(home.path)
+        ):
             yield f"{home.path / '.git'}: earlier commits hold it. {HOW_TO_CLEAN}"
     except GitFailed as error:
         yield f"{home.path / '.git'}: {error}"
@@ -164,31 +114,59 @@ def _in_lake(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) -> I
             # Also a part that does not count any more, or not yet.
             for path in sorted((home.lake.folder / table).glob(f"{month}.*")):
                 rows = pl.read_parquet(path)
-                named = [rows[column].drop_nulls().unique() for column in _NAMES if column in rows.columns]
-                if any(probes.in_text(text) for text in _texts(rows)) or any(map(probes.in_path, chain(*named))):
+                if any(probes.in_column(table, column, text, made.said) for column, text in _texts(rows)):
                     yield f"{table} {path.stem}"
             if keys and not home.lake.read(table, [month], keys=keys, columns=["provider"]).is_empty():
                 yield f"{table} {month} (rows)"
 
 
-def _texts(frame: pl.DataFrame) -> Iterator[str]:
-    """Every text of a frame, also inside lists and structs."""
+def _texts(frame: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    """Every text of a frame with its column, also inside lists and structs."""
     for series in frame.get_columns():
         kind = series.dtype
         if kind == pl.String:
-            yield from (text for text in series.unique() if text)
+            yield from ((series.name, text) for text in series.unique() if text)
         elif isinstance(kind, pl.List):
             yield from _texts(series.explode().drop_nulls().to_frame())
         elif isinstance(kind, pl.Struct):
-            yield from _texts(series.struct.unnest())
+            yield from ((series.name, text) for _, text in _texts(series.struct.unnest()))
 
 
-def _in_vault(home: Home, probes: Probes, table: Any, spared: Collection[str]) -> Iterator[str]:
+def _in_records(home: Home, probes: Probes) -> Iterator[str]:
     if not (home.path / "vault/vault.sqlite").exists():
         return
     with closing(Vault(home.path / "vault", reading=True)) as vault:
-        for digest, data in vault.every(table):
-            if digest not in spared and probes.in_bytes(data):
+        for digest, data in vault.every("records"):
+            if shows(probes, data):
+                yield digest[:12]
+
+
+def shows(probes: Probes, record: bytes) -> bool:
+    """Whether a record shows it: in what was said, in names also as names of files write it, or in ids."""
+    text = record.decode("utf-8", "replace")
+    if (
+        not probes.in_bytes(record)
+        and not probes.in_text(text)
+        and not any(map(text.lower().__contains__, probes.names))
+    ):
+        return False  # as a rule
+    conversation = from_record(record)
+    fields = dict(conversation_fields(conversation))
+    if any(probes.in_path(said, made.said) if is_name(name) else probes.in_text(said) for name, said in fields.items()):
+        return True
+    ids = (conversation.conversation_id, conversation.forked_from, conversation.parent_conversation_id)
+    if any(probes.in_text(name, made.ident) for name in ids if name):
+        return True
+    named = (name for message in conversation.messages for name in (message.message_id, message.parent_id) if name)
+    return any(probes.in_text(name, made.message_ident) for name in named)
+
+
+def _in_pieces(home: Home, probes: Probes, spared: Collection[str]) -> Iterator[str]:
+    if not (home.path / "vault/vault.sqlite").exists():
+        return
+    with closing(Vault(home.path / "vault", reading=True)) as vault:
+        for digest, data in vault.every("pieces"):
+            if digest not in spared and probes.in_bytes(data, made.raw):
                 yield digest[:12]
 
 
@@ -199,7 +177,8 @@ def _in_catalogue(home: Home, probes: Probes) -> Iterator[str]:
     with closing(Vault(home.path / "vault", reading=True)) as vault:
         for path, packed in vault.rows("SELECT path, entry FROM catalogue"):
             entry = zstandard.ZstdDecompressor().decompress(packed)
-            if probes.in_path(path) or probes.in_bytes(entry) or probes.in_own(entry.decode("utf-8", "replace")):
+            said = entry.decode("utf-8", "replace")
+            if probes.in_path(path) or probes.in_bytes(entry, made.own) or probes.in_own(said):
                 yield "an entry"
         if any(probes.in_path(text) for row in vault.rows("SELECT path, member FROM places") for text in row):
             yield "a place"
@@ -215,9 +194,9 @@ def _in_tables(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) ->
         ).fetchall()
         for table, column in columns:
             rows = connection.execute(f'SELECT DISTINCT "{column}" FROM {table}')
-            shows = probes.in_path if column in _NAMES else probes.in_text
+            default = made.own if table == "meta" else made.said
             while part := rows.fetchmany(10_000):
-                if any(shows(value) for (value,) in part if value):
+                if any(probes.in_column(table, column, value, default) for (value,) in part if value):
                     yield f"{table}.{column}"
         for table in {table for table, column in columns if column == "conversation_id"}:
             for provider, conversation_id in keys:
@@ -246,8 +225,45 @@ def _in_sqlite(path: Path, probes: Probes) -> Iterator[str]:
             columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
             chosen = ", ".join(f'"{column}"' for column in columns) or "NULL"
             rows = connection.execute(f'SELECT {chosen} FROM "{name}"')
-            if any(probes.in_value(value) for row in rows for value in row):
+            if any(
+                probes.in_column(name, column, value, made.own)
+                for row in rows
+                for column, value in zip(columns, row, strict=True)
+            ):
                 yield f"table {name}"
+
+
+def _in_chroma(path: Path, probes: Probes) -> Iterator[str]:
+    """Documents and what stands beside them; all other tables are Chroma's own."""
+    if not path.exists():
+        return
+    with closing(open_quietly(path)) as connection:
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table, sql in _OF_CHROMA.items():
+            if table in there and any(
+                probes.in_column("", column, value, made.said)
+                for key, data in connection.execute(sql)
+                if data is not None
+                for column, value in _values(key, data)
+            ):
+                yield f"table {table}"
+
+
+_OF_CHROMA = {
+    "embedding_metadata": "SELECT key, string_value FROM embedding_metadata",
+    "embedding_fulltext_search_content": "SELECT 'chroma:document', c0 FROM embedding_fulltext_search_content",
+    "embeddings_queue": "SELECT '', metadata FROM embeddings_queue",
+}
+
+
+def _values(key: str, data: str) -> Iterable[tuple[str, object]]:
+    """What stands beside a document, by its key; in the queue all of one lies in one text."""
+    if key:
+        return [(key, data)]
+    try:
+        return cast("dict[str, object]", json.loads(data)).items()
+    except (ValueError, AttributeError):
+        return [("", data)]
 
 
 def _sqlite_below(folder: Path) -> list[Path]:
@@ -296,28 +312,42 @@ def own_files(home: Home) -> Iterator[Path]:
 def _in_files(home: Home, probes: Probes, proof: Proof, *, pieces: bool) -> Iterator[str]:
     for path in own_files(home):
         inside = path.relative_to(home.path).as_posix()
-        if probes.in_path(inside):
+        in_name = not inside.startswith(tuple(f"{folder}/" for folder in _MADE_FOLDERS)) and probes.in_path(inside)
+        if in_name:
             yield f"a name in {Path(inside).parent.as_posix()}"
-        if inside.startswith("vault/") and not pieces:
+        if inside in _SETTINGS or (inside.startswith("vault/") and not pieces):
             continue
         proof.files += 1
         proof.size += path.stat().st_size
-        text = path.suffix in (".md", ".json", ".yaml", ".toml", ".log", ".txt")
-        if (text and _in_text_file(inside, path, probes)) or _in_file(path, probes):
-            yield inside if not probes.in_path(inside) else Path(inside).parent.as_posix()
+        if _in_file(inside, path, probes):
+            yield inside if not in_name else Path(inside).parent.as_posix()
 
 
-def _in_text_file(inside: str, path: Path, probes: Probes) -> bool:
-    """In a file of text; of a page the words are a chat's, and only what stands above them is ours."""
-    said = path.read_bytes().decode("utf-8", "replace")
-    if path.suffix == ".md" and not inside.startswith("logs/"):
-        ours = said[: max(0, said.find("\n---", 4))] if said.startswith("---\n") else ""
-        rows = filter(None, map(parse_row, said.split("\n"))) if inside == "index.md" else ()
-        named = (text for row in rows for text in (row.path, row.title))
-        return probes.in_text(said) or probes.in_own(ours) or any(map(probes.in_path, named))
-    return probes.in_own(said)
-
-
-def _in_file(path: Path, probes: Probes) -> bool:
+def _in_file(inside: str, path: Path, probes: Probes) -> bool:
+    if path.suffix in (".md", ".json", ".yaml", ".toml", ".log", ".txt") and not inside.startswith("lexical/"):
+        data = path.read_bytes()
+        said = decode(data) if path.suffix == ".md" else data.decode("utf-8", "replace")
+        if said is not None and _in_text_file(inside, path, said, probes):
+            return True
+        if b"\0" not in data and said is not None and said.encode("utf-8", "replace") == data:
+            return False  # there is no other text in it
     with path.open("rb") as stream:
-        return probes.in_blocks(iter(lambda: stream.read(_BLOCK), b""))
+        return probes.in_blocks(iter(lambda: stream.read(_BLOCK), b""), made.stored)
+
+
+def _in_text_file(inside: str, path: Path, said: str, probes: Probes) -> bool:
+    """In a file of text; of a page the words are a chat's, and only what stands above them is ours."""
+    if inside.startswith("logs/") or inside == "index.md":
+        rows = filter(None, map(parse_row, said.split("\n"))) if inside == "index.md" else ()
+        return probes.in_own(said, made.line) or any(probes.in_path(row.title, made.said) for row in rows)
+    return _in_page(said, probes, inside) if path.suffix == ".md" else probes.in_own(said)
+
+
+def _in_page(said: str, probes: Probes, inside: str = "") -> bool:
+    """In a page, of a live session or of another kind. In its properties also as names of files write it."""
+    ours = said[: max(0, said.find("\n---", 4))] if said.startswith("---\n") else ""
+    if names.id_of(names.page_beside(Path(inside))) is not None if inside else said.startswith("---\nid: "):
+        return probes.in_text("\n".join(said_on_page(said)))
+    if not inside.startswith(("conversations/", "notes/")) and inside:
+        return probes.in_text(said) or probes.in_own(ours, made.said)
+    return probes.in_text(said, made.page) or probes.in_own(ours, made.page)

@@ -19,6 +19,7 @@ from palace_pipeline.ingest.file_rows import quarantine_file
 from palace_pipeline.ingest.session_names import follow_names
 from palace_pipeline.planner import plan, ranges
 from palace_pipeline.purge.proof import is_sqlite
+from palace_pipeline.redaction import made
 from palace_pipeline.redaction.forgetting import KIND_IN_NAMES
 from palace_pipeline.redaction.forgotten import Forgotten, masked, masked_name, masked_paths
 from palace_pipeline.stages.chunk import chunk
@@ -108,6 +109,7 @@ def finish(home: Home, batch: str) -> dict[str, int]:
     _forget_session_files(home, gone)
     if rest.value:
         clean_files(home, values)
+        mask_values(home.path, values, home.key(), pages=False)  # rows that the stages have added, with tags of people
     removed |= _sweep_vault(home, pieces=rest.vault)
     for span in spans:
         publish_vectors(Job(home, span, recipes, batch))
@@ -185,7 +187,7 @@ def clean_files(home: Home, values: Sequence[Forgotten]) -> int:
                 continue
             if is_sqlite(path):
                 changed += _clean_sqlite(path, values, key)
-            elif path.suffix in (".json", ".yaml", ".log", ".txt", ".err", ".out"):
+            elif path.suffix in (".json", ".log", ".txt", ".err", ".out"):
                 changed += _clean_text(path, values, key)
     return changed
 
@@ -193,7 +195,9 @@ def clean_files(home: Home, values: Sequence[Forgotten]) -> int:
 def _clean_page(path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
     text = path.read_bytes().decode("utf-8", "replace")
     end = text.find("\n---", 4) if text.startswith("---\n") else 0
-    clean = masked_paths(text[:end], values, key, KIND_IN_NAMES) + masked(text[end:], values, key)
+    clean = masked_paths(text[:end], values, key, KIND_IN_NAMES, made.page) + masked(
+        text[end:], values, key, nature=made.page
+    )
     if clean == text:
         return False
     write_bytes(path, clean.encode())
@@ -203,10 +207,13 @@ def _clean_page(path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
 def _clean_note(home: Home, path: Path, values: Sequence[Forgotten], key: bytes) -> bool:
     """A note of the quarantine lies under the name by which its file is known."""
     text = path.read_bytes().decode("utf-8", "replace")
-    if (clean := masked_name(text, values, key)) == text:
+    name = masked_name(orjson.loads(text)["path"], values, key)
+    entry: dict[str, Any] = {**orjson.loads(masked_name(text, values, key, made.own)), "path": name}
+    if entry == orjson.loads(text):
         return False
-    write_bytes(quarantine_file(home, orjson.loads(clean)["path"]), clean.encode())
-    path.unlink()
+    write_bytes(quarantine_file(home, name), orjson.dumps(entry, option=orjson.OPT_INDENT_2))
+    if path != quarantine_file(home, name):
+        path.unlink()
     return True
 
 

@@ -15,8 +15,10 @@ from palace_pipeline.ingest.session_names import source_is_called_anew
 from palace_pipeline.ingest.sightings import Where, note, settle
 from palace_pipeline.model import Conversation, from_record, message_hash, to_record
 from palace_pipeline.purge.conversations import Raw, drop_raw, files_of, let_go
-from palace_pipeline.purge.proof import Probes
-from palace_pipeline.redaction.forgetting import is_name, without_forgotten
+from palace_pipeline.purge.probes import Probes
+from palace_pipeline.purge.proof import shows
+from palace_pipeline.redaction import made
+from palace_pipeline.redaction.forgetting import without_forgotten
 from palace_pipeline.redaction.forgotten import (
     SHORTEST,
     Forgotten,
@@ -28,7 +30,6 @@ from palace_pipeline.redaction.forgotten import (
     masked_path,
     masked_paths,
 )
-from palace_pipeline.redaction.funnel import conversation_fields
 from palace_pipeline.settings import Settings
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key, Ledger, pack_index, unpack_index
@@ -70,15 +71,19 @@ def search(ledger: Ledger, vault: Vault, value: str) -> Search:
     found = Search(forms(value), name_forms(value))
     probes = Probes(found.forms, found.names)
     for row in ledger.rows("SELECT * FROM sightings WHERE superseded != 2 ORDER BY provider, conversation_id, record"):
-        record = vault.record(row["record"])
-        if _shows(probes, record) or _named_so(probes, record):
+        if shows(probes, vault.record(row["record"])):
             found.shown.append(Shown((row["provider"], row["conversation_id"]), row["record"], row))
+    said = {
+        row["element"]
+        for one in found.shown
+        for row in ledger.rows("SELECT element FROM element_records WHERE record = ?", (one.record,))
+    }
     for row in ledger.rows("SELECT element, pieces FROM elements"):
         pieces: list[str] = orjson.loads(row["pieces"])
-        if pieces and _shows(probes, b"".join(map(vault.piece, pieces))):
+        if pieces and (row["element"] in said or _in_raw(probes, b"".join(map(vault.piece, pieces)))):
             found.raw.elements.append(row["element"])
     for row in ledger.rows("SELECT path, member, pieces FROM members"):
-        if any(_shows(probes, block) for block in _overlapping(vault, orjson.loads(row["pieces"]))):
+        if any(_in_raw(probes, block) for block in _overlapping(vault, orjson.loads(row["pieces"]))):
             found.raw.members.append((row["path"], row["member"]))
     paths = {one.sighting["path"] for one in found.shown} | {path for path, _ in found.raw.members}
     found.files.extend(sorted(paths | set(files_of(ledger, found.raw.elements))))
@@ -92,17 +97,9 @@ def name_forms(value: str) -> list[str]:
     return [form for form in found if len(form) >= SHORTEST]
 
 
-def _shows(probes: Probes, data: bytes) -> bool:
+def _in_raw(probes: Probes, data: bytes) -> bool:
     # Bytes of a value that is short are found by its text: what is searched here is text.
-    return probes.in_bytes(data) or probes.in_text(data.decode("utf-8", "replace"))
-
-
-def _named_so(probes: Probes, record: bytes) -> bool:
-    """Whether a title, or the name of an attachment, shows it as names of files do."""
-    lower = record.decode("utf-8", "replace").lower()
-    if not any(name in lower for name in probes.names):
-        return False  # as a rule
-    return any(probes.in_path(text) for name, text in conversation_fields(from_record(record)) if is_name(name))
+    return probes.in_bytes(data, made.raw) or probes.in_text(data.decode("utf-8", "replace"), made.raw)
 
 
 def _overlapping(vault: Vault, pieces: Sequence[str]) -> Iterator[bytes]:
@@ -205,6 +202,9 @@ def _mask_names(ledger: Ledger, known: Sequence[Forgotten], secret: bytes) -> No
     def clean(text: str) -> str:
         return masked_paths(text, known, secret)
 
+    def of_others(text: str) -> str:
+        return masked_paths(text, known, secret, nature=made.said)
+
     def inside(path: str) -> str:
         return masked_path(path, known, secret)
 
@@ -221,7 +221,7 @@ def _mask_names(ledger: Ledger, known: Sequence[Forgotten], secret: bytes) -> No
         *((table, "path", named) for table in (*_NAMED_BY_PATH, "sightings")),
         *(("members", "member", named), ("file_elements", "member", named), ("files", "root", named)),
         *(("skips", "place", named), ("sightings", "member", inside), ("elements", "skips", named)),
-        *(("unknown_names", "name", clean), ("stage_log", "counts", clean), ("elements", "unknown", clean)),
+        *(("unknown_names", "name", of_others), ("elements", "unknown", of_others), ("stage_log", "counts", clean)),
     ):
         for row in ledger.rows(f"SELECT DISTINCT {column} AS text FROM {table}"):
             text = row["text"].decode() if isinstance(row["text"], bytes) else str(row["text"])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from palace_pipeline.model import Conversation
+from palace_pipeline.redaction import made
 from palace_pipeline.redaction.forgotten import Forgotten, find, masked, masked_path
 from palace_pipeline.redaction.funnel import conversation_fields, with_fields
 
@@ -33,7 +34,12 @@ def without_forgotten(conversation: Conversation, values: Sequence[Forgotten], k
     What is a name, or made of one (the title of a document is that of its file), also loses the form that names have.
     """
     texts = dict(conversation_fields(conversation))
-    clean = {name: (masked_path if is_name(name) else masked)(text, values, key) for name, text in texts.items()}
+    clean = {
+        name: (masked_path if is_name(name) else masked)(
+            text, values, key, nature=made.path if name == "source_file" else made.said
+        )
+        for name, text in texts.items()
+    }
     if clean != texts:
         conversation = with_fields(conversation, clean)
     named = {name: _clean_id(conversation.provider, getattr(conversation, name), values, key) for name in _IDS}
@@ -53,7 +59,7 @@ _IDS = ("conversation_id", "forked_from", "parent_conversation_id")
 def _clean_id(provider: str, name: str | None, values: Sequence[Forgotten], key: bytes) -> str | None:
     if provider == "session":  # made of a time and a hash, never of what was said
         return name
-    if name is None or (clean := masked(name, values, key, KIND_IN_NAMES)) == name:
+    if name is None or (clean := masked(name, values, key, KIND_IN_NAMES, made.ident)) == name:
         return name
     # Two ids that differ in the value alone stay two.
     return f"{clean}-{tombstone(provider, name, key).hex()[:8]}"
@@ -67,7 +73,7 @@ def shows(data: bytes, values: Sequence[Forgotten], key: bytes) -> bool:
     """Does raw data hold a purged value, as it stands or with the escapes of JSON undone once or twice?"""
     text = _decoded(data)
     for _ in range(3):
-        if next(find(text, values, key), None) is not None:
+        if made.told(text, find(text, values, key), made.raw):
             return True
         if "\\" not in text:
             return False

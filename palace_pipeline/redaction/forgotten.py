@@ -19,6 +19,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from palace_pipeline.redaction import made
+from palace_pipeline.redaction.made import WORD, Nature, is_path, told
+
 SHORTEST = 4
 """Characters: a shorter value would tear holes into ordinary words."""
 SHORTEST_ENCODED = 8
@@ -85,9 +88,9 @@ def _in_block(text: str, groups: dict[int, list[Forgotten]], key: bytes) -> Iter
                     yield start, start + length
 
 
-def masked(text: str, values: Iterable[Forgotten], key: bytes, mask: str = MASK) -> str:
-    """The text with `mask` in the place of every forgotten value."""
-    return with_mask(text, sorted(find(text, values, key)), mask)
+def masked(text: str, values: Iterable[Forgotten], key: bytes, mask: str = MASK, nature: Nature = made.said) -> str:
+    """The text with `mask` in the place of every forgotten value. `nature`: where in it a value says nothing."""
+    return with_mask(text, told(text, sorted(find(text, values, key)), nature), mask)
 
 
 def forget_name(name: str, key: bytes) -> Forgotten:
@@ -96,12 +99,14 @@ def forget_name(name: str, key: bytes) -> Forgotten:
     return forget(name.lower(), _name_key(key))
 
 
-def find_in_name(text: str, values: Collection[Forgotten], key: bytes) -> list[tuple[int, int]]:
+def find_in_name(
+    text: str, values: Collection[Forgotten], key: bytes, nature: Nature = made.path
+) -> list[tuple[int, int]]:
     """Places of forgotten values in a path, or in a text that is nothing but one, in order: as they are, and in the form
     that they have in names. A short one of letters only counts as a whole word: `anna` is not in `hannah`."""
     lower = lower_in_place(text)
     named = (place for place in find(lower, values, _name_key(key)) if _is_whole(lower, *place))
-    return sorted([*find(text, values, key), *named])
+    return told(text, sorted([*find(text, values, key), *named]), nature)
 
 
 def is_in(text: str, values: Collection[Forgotten], key: bytes) -> bool:
@@ -122,12 +127,14 @@ def places_in_name(text: str, names: Iterable[str]) -> Iterator[tuple[int, int]]
     """Places of a path in which one of these forms (in lower case) stands. By the same rule as `find_in_name`, for values
     that are known."""
     lower = lower_in_place(text)
+    found: list[tuple[int, int]] = []
     for name in names:
         at = lower.find(name)
         while at >= 0:
             if _is_whole(lower, at, at + len(name)):
-                yield at, at + len(name)
+                found.append((at, at + len(name)))
             at = lower.find(name, at + 1)
+    yield from told(text, found, made.path)
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
@@ -136,25 +143,19 @@ def _is_whole(text: str, start: int, end: int) -> bool:
     return not (text[:start][-1:].isalnum() or text[end : end + 1].isalnum())
 
 
-def masked_path(path: str, values: Collection[Forgotten], key: bytes, mask: str = MASK) -> str:
-    """A path with `mask` for every value that it shows, also as names of files write them."""
-    return with_mask(path, find_in_name(path, values, key), mask)
+def masked_path(
+    path: str, values: Collection[Forgotten], key: bytes, mask: str = MASK, nature: Nature = made.path
+) -> str:
+    """A path (or, with another nature, a title) with `mask` for every value that it shows, also as names of files write them."""
+    return with_mask(path, find_in_name(path, values, key, nature), mask)
 
 
-def masked_paths(text: str, values: Collection[Forgotten], key: bytes, mask: str = MASK) -> str:
+def masked_paths(
+    text: str, values: Collection[Forgotten], key: bytes, mask: str = MASK, nature: Nature = made.own
+) -> str:
     """A text of the program's own with `mask` for every value: anywhere as it is, in paths as in `masked_path`."""
-    text = masked(text, values, key, mask)
+    text = masked(text, values, key, mask, nature)
     return WORD.sub(lambda word: masked_path(word[0], values, key, mask) if is_path(word[0]) else word[0], text)
-
-
-WORD = re.compile(r"[^\s\"'`<>()\[\]|]+")
-"""What could be a path in a text."""
-_FILE = re.compile(r"[^.]\.(?:md|json|jsonl|zip|html?|txt)\b")
-
-
-def is_path(word: str) -> bool:
-    """Whether a word of a text looks like a path, or the name of a file."""
-    return "/" in word or _FILE.search(word) is not None
 
 
 def with_mask(text: str, places: Iterable[tuple[int, int]], mask: str) -> str:
@@ -168,14 +169,14 @@ def with_mask(text: str, places: Iterable[tuple[int, int]], mask: str) -> str:
     return "".join([*parts, text[at:]]) if parts else text
 
 
-def masked_name(text: str, values: Collection[Forgotten], key: bytes) -> str:
+def masked_name(text: str, values: Collection[Forgotten], key: bytes, nature: Nature = made.path) -> str:
     """The same for the name of a file: `[REDACTED:purged:3fa9c1]`, with a keyed hash of what stood there.
 
     So two names stay two, and a name that shows two values becomes the same whichever was purged first.
     """
     parts: list[str] = []
     at = end = 0
-    for start, stop in [*find_in_name(text, values, key), (len(text), len(text))]:
+    for start, stop in [*find_in_name(text, values, key, nature), (len(text), len(text))]:
         if end > at and start >= end:
             said = text[at:end].encode("utf-8", "surrogatepass")
             parts.append(f"{MASK[:-1]}:{hmac.digest(key, b'name:' + said, hashlib.sha256).hex()[:6]}]")

@@ -18,6 +18,7 @@ from palace_pipeline.redaction.engine import Engine, RuleEngine
 from palace_pipeline.redaction.forgotten import KIND as PURGED
 from palace_pipeline.redaction.forgotten import Forgotten, find
 from palace_pipeline.redaction.hits import Span
+from palace_pipeline.redaction.made import Nature, told, whole_path
 from palace_pipeline.redaction.recipe import redaction_recipe
 from palace_pipeline.redaction.remember import hashes, remembered
 from palace_pipeline.redaction.selfcheck import check
@@ -101,7 +102,7 @@ class Funnel:
         own = rf"REDACTED:(?:{kinds})(?::[0-9a-f]{{6}})?|WITHHELD:[a-z-]{{1,24}}|(?:PERSON|PROJECT)_\d{{1,9}}"
         self._mask = re.compile(rf"\[(?:{own})\]")
         self._recipe = f"{self._engine.version}/{redaction_recipe(settings, key, forgotten)}"
-        self._looked: tuple[list[str], list[list[Span] | str]] | None = None
+        self._looked: tuple[list[str], Nature, list[list[Span] | str]] | None = None
         """Texts that were looked at last, as they went in, and what was found: a second look at the same ones, of which
         nothing was masked, can find nothing else."""
 
@@ -131,10 +132,13 @@ class Funnel:
         """Keyed hashes of what is left in clean texts and could be claimed by another conversation."""
         return hashes(texts, self._key) if self._remember else set()
 
-    def redact_fields(self, texts: Mapping[str, str], known: frozenset[bytes] = frozenset()) -> Clean:
-        """Clean texts of fields that belong together: what one of them claims is found in all."""
+    def redact_fields(
+        self, texts: Mapping[str, str], known: frozenset[bytes] = frozenset(), nature: Nature = whole_path
+    ) -> Clean:
+        """Clean texts of fields that belong together: what one of them claims is found in all. `nature`: where in them a value
+        that was purged says nothing."""
         unique = list(dict.fromkeys(texts.values()))
-        outcome = dict(zip(unique, self._redact(unique, known), strict=True))
+        outcome = dict(zip(unique, self._redact(unique, known, nature), strict=True))
         clean = Clean({})
         for name, text in texts.items():
             got = outcome[text]
@@ -145,14 +149,15 @@ class Funnel:
             clean.places[name] = [place[:2] for place in got.places]
         return clean
 
-    def scan_published(self, texts: Sequence[str]) -> list[Leak]:
+    def scan_published(self, texts: Sequence[str], nature: Nature = whole_path) -> list[Leak]:
         """What a second look still finds in texts about to be published; our own masks are no finding.
 
         A text that cannot be scanned is a leak of kind `unreadable`, all of it.
         """
         leaks: list[Leak] = []
         looked, self._looked = self._looked, None
-        every = looked[1] if looked is not None and looked[0] == texts else self._scan(list(texts))
+        same = looked is not None and looked[0] == texts and looked[1] is nature
+        every = looked[2] if looked is not None and same else self._scan(list(texts), nature)
         for index, found in enumerate(every):
             if isinstance(found, str):
                 leaks.append(Leak(index, 0, len(texts[index]), "unreadable", found))
@@ -180,17 +185,17 @@ class Funnel:
 
     # --- inside
 
-    def _redact(self, texts: list[str], known: frozenset[bytes]) -> list[_Outcome]:
-        every = self._scan(texts)
+    def _redact(self, texts: list[str], known: frozenset[bytes], nature: Nature) -> list[_Outcome]:
+        every = self._scan(texts, nature)
         outcomes = [self._first(text, found, known) for text, found in zip(texts, every, strict=True)]
-        self._looked = None if any(got.spans or got.reason for got in outcomes) else (texts, every)
+        self._looked = None if any(got.spans or got.reason for got in outcomes) else (texts, nature, every)
         # The output of a changed field is scanned again until nothing more is found: masks are stable then, and the
         # text that is kept has passed the same scan as any other.
         for _ in range(ROUNDS):
             dirty = [i for i, got in enumerate(outcomes) if got.spans and not got.settled]
             if not dirty:
                 return outcomes
-            for i, found in zip(dirty, self._scan([outcomes[i].text for i in dirty]), strict=True):
+            for i, found in zip(dirty, self._scan([outcomes[i].text for i in dirty], nature), strict=True):
                 outcomes[i] = self._again(texts[i], outcomes[i], found)
         return [got if got.settled or not got.spans else _Outcome.withheld("not-settled") for got in outcomes]
 
@@ -218,7 +223,7 @@ class Funnel:
         except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
             return _Outcome.withheld(_reason(error))
 
-    def _scan(self, texts: list[str]) -> list[list[Span] | str]:
+    def _scan(self, texts: list[str], nature: Nature) -> list[list[Span] | str]:
         """Spans of each text, or the reason why it has none. One bad text never takes the others along."""
         texts = [self._mask.sub(_blank, text) if _may_hold_masks(text) else text for text in texts]
         too_long = [len(text) > MAX_FIELD for text in texts]
@@ -239,9 +244,11 @@ class Funnel:
         every = ["too-long" if bad else next(rest) for bad in too_long]
         if any(isinstance(one, str) for one in every):
             every = _beside_unjudged(texts, every)
-        return self._with_forgotten(texts, every) if self._forgotten else every
+        return self._with_forgotten(texts, every, nature) if self._forgotten else every
 
-    def _with_forgotten(self, texts: list[str], found: list[list[Span] | str]) -> list[list[Span] | str]:
+    def _with_forgotten(
+        self, texts: list[str], found: list[list[Span] | str], nature: Nature
+    ) -> list[list[Span] | str]:
         """What was found, and the values that the user purged: in the texts and in their views."""
         out: list[list[Span] | str] = []
         for text, spans in zip(texts, found, strict=True):
@@ -250,7 +257,10 @@ class Funnel:
                     places = list(find(text, self._forgotten, self._key))
                     for view in views_of(text, flat(text)):
                         places += (view.source(*place) for place in find(view.text, self._forgotten, self._key))
-                    spans = [*spans, *(Span(*place, PURGED, PURGED, "known", 1.0) for place in places)]
+                    spans = [
+                        *spans,
+                        *(Span(*place, PURGED, PURGED, "known", 1.0) for place in told(text, places, nature)),
+                    ]
                 except Exception as error:  # noqa: BLE001 - fail closed; the message may quote the text
                     spans = _reason(error)
             out.append(spans)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from palace_pipeline.model import Conversation
 from palace_pipeline.planner import due, split_by_month
+from palace_pipeline.redaction import made
 from palace_pipeline.redaction.forgotten import KIND, Forgotten, masked_path
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, key_of, logged
@@ -94,7 +95,9 @@ def write_pages(job: Job) -> Counts:
                         source_sha256=(head["source_sha256"],) if head["source_sha256"] else (),
                     )
                     planned = render(conversation, page_head)
-                    if places := hits(funnel, [*said(planned), ("page name", slug(conversation.title or ""))]):
+                    if places := hits(
+                        funnel, [*said(planned), ("page name", slug(conversation.title or ""))], made.page
+                    ):
                         held[key] = places
                         continue
                     result = pages.write_page(
@@ -115,7 +118,11 @@ def write_pages(job: Job) -> Counts:
                         append_error(home.path, "conflict", result.path, _conflict(result.conflict))
                     elif result.conflict is not None:
                         clean_copy(result.conflict, funnel)
-                    if result.written and unlike(result.generated, planned) and hits(funnel, said(result.generated)):
+                    if (
+                        result.written
+                        and unlike(result.generated, planned)
+                        and hits(funnel, said(result.generated), made.page)
+                    ):
                         held[key] = [("page on disk", "unreadable")]
                         _remove(result.path, funnel)
                         counts["scan_hits"] += result.path.exists()
@@ -184,7 +191,7 @@ def _name(title: str, funnel: Funnel, forgotten: Sequence[Forgotten], key: bytes
     """The title a page has to be named by, if a name made of the title as it was could show what is masked now; else
     None. A purged value may stand in a name (in lower case) and not in the title."""
     short = slug(title)
-    if (clean := masked_path(short, forgotten, key, KIND)) != short:
+    if (clean := masked_path(short, forgotten, key, KIND, made.said)) != short:
         return clean
     return title if funnel.has_mask(title) else None
 
@@ -212,7 +219,7 @@ def clean_copy(copy: Path, funnel: Funnel) -> bool:
         some = _OWN_PARTS.split(piece) if ours else ["", piece, ""]
         parts = [*parts[:-1], parts[-1] + some[0], *some[1:]] if parts else some
     said = {str(number): part for number, part in enumerate(parts) if number % 2 == 0}
-    clean = funnel.redact_fields(said).texts
+    clean = funnel.redact_fields(said, nature=made.page).texts
     if clean == said:
         return False
     write_bytes(copy, "".join(clean.get(str(number), part) for number, part in enumerate(parts)).encode())

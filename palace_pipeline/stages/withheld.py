@@ -16,6 +16,7 @@ import orjson
 from palace_pipeline.model import CHUNKS, CONVERSATIONS, DRAWERS, MESSAGES, VECTORS, Conversation, frame
 from palace_pipeline.planner import EXPECTED, Recipes
 from palace_pipeline.redaction.funnel import Funnel
+from palace_pipeline.redaction.made import Nature, whole_path
 from palace_pipeline.stages.common import Job, Key
 from palace_pipeline.stages.words_gone import note_words_gone
 from palace_pipeline.store.ledger import Ledger
@@ -66,14 +67,14 @@ def advice(kind: str) -> str:
     )
 
 
-def hits(funnel: Funnel, named: Sequence[tuple[str, str]]) -> list[Place]:
+def hits(funnel: Funnel, named: Sequence[tuple[str, str]], nature: Nature = whole_path) -> list[Place]:
     """What a second look finds in texts (name, text) that are about to be published, by name and kind. Never raises:
-    a text that cannot be looked at is a hit."""
+    a text that cannot be looked at is a hit. `nature`: where in them a purged value says nothing."""
     places: dict[str, str] = {}
     for name, text in named:
         places.setdefault(text, name)
     try:
-        leaks = funnel.scan_published(list(places))
+        leaks = funnel.scan_published(list(places), nature)
     except Exception:  # noqa: BLE001 - fail closed, whatever it was; its words may quote the text
         return [("conversation", ERROR)]
     names = list(places.values())

@@ -70,9 +70,9 @@ def _delete_session(home: Path, session: str) -> int:
     return sum(path.suffix == ".md" for path in pages)
 
 
-def mask_values(home: Path, values: Sequence[Forgotten], key: bytes) -> int:
-    """Mask purged values in pages of sessions, memory, index and logs, in names of files too; returns how many changed."""
-    return sweep(home, hide_values(values, key, MASK), all_sessions(home)).changed
+def mask_values(home: Path, values: Sequence[Forgotten], key: bytes, *, pages: bool = True) -> Swept:
+    """Mask purged values in pages of sessions (unless not `pages`), memory, index and logs, in names of files too."""
+    return sweep(home, hide_values(values, key, MASK), all_sessions(home) if pages else ())
 
 
 def mask_again(home: Path, funnel: Funnel) -> Swept:
