@@ -6,6 +6,7 @@ weight file; any other model folder brings its own `tokenizer.json`.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,11 @@ _SLICE = 8_192
 """Characters tokenized at once: an `Encoding` takes some 200 bytes a token, and the normaliser's time grows with the
 square of what it replaces, so a 5 MB message must go in slices."""
 
-_WHOLE = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+_LONE = re.compile("[\ud800-\udfff]")
 """The tokenizer takes no lone surrogates, which a question typed in an old terminal may hold."""
 
-_AS_SPACE = _WHOLE | {ord(character): " " for character in "\t\n\f\r\u200b\u200c\u200d\u200e\u200f\u2028\u2029\ufeff"}
-"""Done before counting, one character for one: the normaliser would do the same, but is slow at it."""
+_BLANKS = re.compile("[\t\n\f\r\u200b-\u200f\u2028\u2029\ufeff]")
+"""They count as spaces. Done before counting, one character for one: the normaliser would do the same, but is slow at it."""
 
 _CHARACTERS_PER_TOKEN = 40
 """No real text has more, so that what follows `40 * max_tokens` characters is never seen by the model anyway."""
@@ -96,7 +97,7 @@ def read_tokenizer(file: Path) -> Tokenizer:
 
 def whole(text: str) -> str:
     """The text without lone surrogates, of the same length."""
-    return text if text.isascii() else text.translate(_WHOLE)
+    return text if text.isascii() else _LONE.sub("\ufffd", text)
 
 
 def model_input(tokenizer: Tokenizer, text: str, max_tokens: int) -> list[int]:
@@ -112,7 +113,7 @@ def token_offsets(words: Words, text: str) -> NDArray[np.int64]:
     Linear in the length of the text. A long text is read in slices that end before a space where there is one, so that
     its tokens are the same.
     """
-    text = text.translate(_AS_SPACE)
+    text = _BLANKS.sub(" ", whole(text))
     if len(text) <= _SLICE:
         return words.offsets(text) if text else np.zeros((0, 2), np.int64)
     parts: list[NDArray[np.int64]] = []
