@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ import orjson
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from palace_pipeline.stages.progress import Listener
 
 NOT_TAKEN = 1
 USAGE = 2
@@ -92,15 +95,33 @@ def _cell(value: Any) -> str:
     return "" if value is None else shown(str(value).replace("\t", " ").replace("\n", " "))
 
 
+EVERY = 10.0
+"""Seconds that long work takes at least before it says (again) where it is, if there is no terminal."""
+
+
+def in_lines(clock: Callable[[], float] = time.monotonic) -> Listener:
+    """A listener that says how far long work is: a line on stderr, no more than one in EVERY seconds."""
+    last = clock()
+
+    def tell(what: str, done: int, of: int) -> None:
+        nonlocal last
+        if (now := clock()) - last >= EVERY:
+            last = now
+            say(f"{what}: {done:,} of {of:,}")
+
+    return tell
+
+
 @contextmanager
 def progress() -> Generator[None]:
-    """Progress bars of long work on a terminal; nothing elsewhere."""
+    """How far long work is: bars on a terminal, a line now and then elsewhere."""
+    from palace_pipeline.stages.progress import listening
+
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield
+        with listening(in_lines()):
+            yield
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from palace_pipeline.stages.progress import listening
 
     columns = (TextColumn("{task.description:>10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bars:

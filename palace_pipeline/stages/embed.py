@@ -239,9 +239,12 @@ def _write(
     and of how many an older state is deleted."""
     now = _hashes(drawers, lexical)
     before: dict[str, str | None] = {}
+    left: list[tuple[str, str, str]] = []
     for key in keys:
         for row in ledger.rows("SELECT drawer_id, hash FROM published WHERE provider = ? AND conversation_id = ?", key):
             before[row["drawer_id"]] = row["hash"]
+            if row["drawer_id"] not in now:
+                left.append((*key, row["drawer_id"]))
     stale = [name for name in before if name not in now]
     fresh = {name for name, (_, value) in now.items() if anew or before.get(name) != value}
     with ledger.transaction():
@@ -258,11 +261,7 @@ def _write(
             "UPDATE published SET hash = ? WHERE provider = ? AND conversation_id = ? AND drawer_id = ?",
             ((now[name][1], *now[name][0], name) for name in sorted(fresh)),
         )
-        for key in keys:
-            ledger.write_many(
-                "DELETE FROM published WHERE provider = ? AND conversation_id = ? AND drawer_id = ?",
-                ((*key, name) for name in stale),
-            )
+        ledger.write_many("DELETE FROM published WHERE provider = ? AND conversation_id = ? AND drawer_id = ?", left)
     replaced = sum(before.get(name) is not None and before[name] != now[name][1] for name in fresh)
     return len(fresh), len(stale), len(stale) + replaced
 

@@ -1,8 +1,10 @@
 """The stages one after the other on small exports, without Dagster: what each leaves, and that nothing is done twice."""
 
 import json
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from palace_pipeline.stages.publish import publish_tables
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.redact import redact
 from palace_pipeline.store.home import Home
+from palace_pipeline.store.ledger import Ledger
 from tests.ingest.exports_for_tests import START, chat, export
 
 STAGES = (normalize, redact, chunk, file_drawers, write_pages, publish_vectors, publish_tables)
@@ -108,6 +111,28 @@ def test_a_grown_conversation_changes_its_own_page_only(home: Home, tmp_path: Pa
     assert counts["normalize"]["conversations"] == 1
     assert "and then?" in page_of(home, "a").read_text()
     assert page_of(home, "b").stat().st_mtime_ns == before
+    assert audit(home, EVERYTHING) == {}
+
+
+def test_what_many_conversations_lose_is_taken_out_of_each_alone(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"chat-{number}" for number in range(5)]
+    take(home, export(tmp_path / "in/a.json", *(chat(name, f"why {name}?") for name in names)))
+    original, taken = Ledger.write_many, list[tuple[Any, ...]]()
+
+    def write_many(self: Ledger, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        rows = [tuple(row) for row in rows]
+        taken.extend(rows if "DELETE FROM published" in sql else ())
+        original(self, sql, rows)
+
+    monkeypatch.setattr(Ledger, "write_many", write_many)
+    counts = take(home, export(tmp_path / "in/a.json", *(chat(name, f"why {name}?", "because") for name in names)))
+    assert counts["publish_vectors"]["removed"] == 5
+    assert sorted(conversation for _, conversation, _ in taken) == names  # and not five times five
+    with home.ledger() as ledger:
+        left = ledger.rows("SELECT conversation_id FROM published ORDER BY 1")
+    assert [row["conversation_id"] for row in left] == names
     assert audit(home, EVERYTHING) == {}
 
 
