@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from ahocorasick_rs import BytesAhoCorasick
 
 from palace_pipeline.redaction import made
-from palace_pipeline.redaction.forgotten import places_in_name
+from palace_pipeline.redaction.forgotten import forms, places_in_name
 from palace_pipeline.redaction.made import WORD, Nature, is_path, told
 
 LEAST_BYTES = 6
@@ -33,6 +33,12 @@ class Probes:
         patterns = {pattern for pattern in patterns if len(pattern) >= LEAST_BYTES}
         self._patterns = BytesAhoCorasick(sorted(patterns)) if patterns else None
         self.reach = max(map(len, patterns), default=1) - 1
+
+    def unlike(self, fixed: str) -> Probes:
+        """The same without those texts that stand in `fixed`, which is in a file in any case."""
+        gone = {form for text in self.texts if text in fixed for form in (text, *forms(text))}
+        left = [text for text in self.texts if text not in gone]
+        return self if len(left) == len(self.texts) else Probes(left, self.names)
 
     def in_text(self, text: str, nature: Nature = made.said) -> bool:
         """Does a text show one of them?"""

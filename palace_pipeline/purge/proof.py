@@ -24,6 +24,7 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.store.lexical import open_reader
 from palace_pipeline.store.quiet import open_quietly
 from palace_pipeline.store.vault import Vault
+from palace_pipeline.store.warehouse_schema import TABLES
 from palace_pipeline.workspace import names
 from palace_pipeline.workspace.git import HOW_TO_CLEAN, GitFailed, is_repository, objects
 from palace_pipeline.workspace.hiding import said_on_page
@@ -193,7 +194,8 @@ def _in_tables(home: Home, probes: Probes, keys: Collection[tuple[str, str]]) ->
             "WHERE database_name = 'palace' AND data_type = 'VARCHAR' ORDER BY 1, 2"
         ).fetchall()
         for table, column in columns:
-            rows = connection.execute(f'SELECT DISTINCT "{column}" FROM {table}')
+            where = " WHERE key != 'home'" if table == "meta" else ""  # where the archive lies is the user's to say
+            rows = connection.execute(f'SELECT DISTINCT "{column}" FROM {table}{where}')
             default = made.own if table == "meta" else made.said
             while part := rows.fetchmany(10_000):
                 if any(probes.in_column(table, column, value, default) for (value,) in part if value):
@@ -331,8 +333,34 @@ def _in_file(inside: str, path: Path, probes: Probes) -> bool:
             return True
         if b"\0" not in data and said is not None and said.encode("utf-8", "replace") == data:
             return False  # there is no other text in it
+    # Rows of databases are looked at one by one; here what lies between them is, where names of columns stand as well.
+    place = str(path.parent) if inside == "palace.duckdb" else ""  # which says where it lies
+    probes = probes.unlike("\n".join((_FIXED, _schema(path), place)))
     with path.open("rb") as stream:
         return probes.in_blocks(iter(lambda: stream.read(_BLOCK), b""), made.stored)
+
+
+_FIXED = "\n".join(
+    (
+        *made.words(),
+        *(column for table in LAKE.values() for column in table),
+        *(repr(definition) for definition in TABLES.values()),
+    )
+)
+"""Words that stand in the files of databases, whatever these hold."""
+
+
+def _schema(path: Path) -> str:
+    """What an SQLite file says of its own tables, '' for other files."""
+    if not is_sqlite(path):
+        return ""
+    with closing(open_quietly(path)) as connection:
+        found = list(connection.execute("SELECT coalesce(name, '') || coalesce(sql, '') FROM sqlite_master"))
+        if path.name == "chroma.sqlite3":
+            found += connection.execute("SELECT filename || sql FROM migrations")
+            found += connection.execute("SELECT DISTINCT key FROM embedding_metadata")
+            found += connection.execute("SELECT coalesce(schema_str, '') || name FROM collections")
+    return "\n".join(text for (text,) in found)
 
 
 def _in_text_file(inside: str, path: Path, said: str, probes: Probes) -> bool:
@@ -347,7 +375,10 @@ def _in_page(said: str, probes: Probes, inside: str = "") -> bool:
     """In a page, of a live session or of another kind. In its properties also as names of files write it."""
     ours = said[: max(0, said.find("\n---", 4))] if said.startswith("---\n") else ""
     if names.id_of(names.page_beside(Path(inside))) is not None if inside else said.startswith("---\nid: "):
-        return probes.in_text("\n".join(said_on_page(said)))
+        if probes.in_text("\n".join(said_on_page(said))):
+            return True
+        probes.spared += probes.in_text(said)
+        return False
     if not inside.startswith(("conversations/", "notes/")) and inside:
         return probes.in_text(said) or probes.in_own(ours, made.said)
     return probes.in_text(said, made.page) or probes.in_own(ours, made.page)

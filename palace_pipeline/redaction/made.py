@@ -94,6 +94,7 @@ _MONTH = re.compile(r"(?<![\w-])\d{4}-(?:0\d|1[0-2])(?![\w-])")
 _MACHINE = re.compile(rf"(?<![0-9A-Za-z])(?:{_UUID}|[0-9a-f]{{16,}}|[0-9A-F]{{16,}}|\d{{9,}}(?:\.\d+)?)(?![0-9A-Za-z])")
 _HASH = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8,}(?![0-9A-Za-z])|(?<![\w.])\d+\.\d{3,}(?![\w.])")
 _KEY = re.compile(r'\\*"((?:\.?dagster/)?[A-Za-z_]\w*(?:/\w+)*)\\*"(?=\s*:)')
+_VALUE = re.compile(r'\\*"(?:format|recipe|provider|status|use|unit|role|kind)\\*"\s*:\s*\\*"[^"\\]*')
 _NUMBER = re.compile(r"(?<=[:\[,])\s*(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?=\s*[,\]}])")
 _OF_CODE = (
     r"(?:[a-z0-9]+(?:_[a-z0-9]+)+|(?:[A-Z][a-z]+){2,}|[A-Z]+(?:_[A-Z]+)+|SUCCE(?:SS|EDED)|FAIL(?:URE|ED)|STARTED|COMPUTE"
@@ -140,14 +141,31 @@ def words() -> frozenset[str]:
                 "checks",
             ),
             *("redacted", "normalized", "multilingual-e5-small", "whole", "array", "lines", "damaged", "unread"),
-            *("error", "warning", "info", "input", "judgement", "tools", "conclusion", "todo", "front"),
+            *(
+                "sessions",
+                "memory",
+                "entities",
+                "receipts",
+                "lake",
+                "vault",
+                "clean",
+                "error",
+                "warning",
+                "info",
+                "input",
+                "judgement",
+                "tools",
+                "conclusion",
+                "todo",
+                "front",
+            ),
         )
     )
 
 
 @cache
 def _quoted_words() -> re.Pattern[str]:
-    return re.compile(rf'(?<=")(?:{_any(words())})(?=\\*")')
+    return re.compile(rf'(?<=")(?:{_any(words())}|(?:{_any(PROVIDERS)}|palace)(?:-[a-z]+)*(?::\w+)?)(?=\\*")')
 
 
 @cache
@@ -243,7 +261,7 @@ def own(text: str) -> Iterator[Made]:
     yield from path(text)
     if text in words():
         yield Made(0, len(text))
-    yield from _of(text, _KEY, _NUMBER, _NAME, _quoted_words())
+    yield from _of(text, _KEY, _VALUE, _NUMBER, _NAME, _quoted_words())
     # Of a path only what is told above: the rest is a title, or the name of somebody's file.
     paths = [found.span() for found in WORD.finditer(text) if is_path(found[0])]
     for made in (*_of(text, _TIMES, _MONTH), *_of(text, _MACHINE, _HASH, short=True)):
@@ -261,10 +279,19 @@ def raw(text: str) -> Iterator[Made]:
 def stored(text: str) -> Iterator[Made]:
     """The bytes of a database, as text: what stands in its rows is looked at row by row."""
     yield from own(text)
-    yield from _of(text, _plain_words())
+    yield from _of(text, _ANYWHERE)
+
+
+_ANYWHERE = re.compile(rf"sessions/|conversations/|{_SESSION}|{_TIME}|(?:19|20)\d\d(?:0\d|1[0-2])[0-3]\d")
+"""Between bytes of a database there are no ends of words, and a column's least value is cut off."""
 
 
 _STAMP = re.compile(rf"^- {_TIME}(?: · {_SESSION}(?= · )| · \w+(?= · `))?", re.MULTILINE)
+_LOG_HEAD = re.compile(
+    r"^(?:# (?:Errors|Tool calls)|Written by Palace: one line each time something needs a look\. Delete lines as you like\."
+    r"|A line for each call that an agent noted in a session; the whole of it stands there\.)$",
+    re.MULTILINE,
+)
 _ROW = re.compile(
     rf"^\| {_DAY} \||\| \[page\]\(|^\| date \| title \| tags \| summary \| path \|$|\A# Index$", re.MULTILINE
 )
@@ -273,7 +300,7 @@ _ROW = re.compile(
 def line(text: str) -> Iterator[Made]:
     """A line of a log, or many: when, in which session, which kind; a row of `index.md`: its day. Paths as in `path`."""
     yield from path(text)
-    yield from _of(text, _STAMP, _ROW)
+    yield from _of(text, _STAMP, _ROW, _LOG_HEAD)
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
