@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.jobs import ASSETS, JOBS
+from palace_pipeline.console import console
 from palace_pipeline.resources import PalaceResource
 from sensors import SENSORS
 
@@ -15,4 +16,5 @@ defs = dg.Definitions(
     resources={"palace": PalaceResource()},
     # One writer per home: steps take turns anyway, and a process of its own for each would cost seconds.
     executor=dg.in_process_executor,
+    loggers={"console": console},
 )

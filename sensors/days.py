@@ -9,6 +9,7 @@ import orjson
 
 from assets.jobs import build_days, refresh_stats
 from assets.running import BATCH_TAG, PLANNED_TAG
+from palace_pipeline.console import TOLD
 from palace_pipeline.failing import Failing, days_name, note_failing
 from palace_pipeline.model import short_hash
 from palace_pipeline.partitions import range_tags
@@ -119,7 +120,7 @@ def range_requests(
     for span, identity, attempts in asked:
         tags = {**range_tags(span), BATCH_TAG: batch, PLANNED_TAG: "true", REASON_TAG: why(span)}
         run_key, tags = asked_for(identity, attempts, tags)
-        runs.append(dg.RunRequest(job_name=build_days.name, run_key=run_key, tags=tags))
+        runs.append(dg.RunRequest(job_name=build_days.name, run_key=run_key, tags=tags, run_config=TOLD))
     return runs
 
 
@@ -163,7 +164,7 @@ def planned_days(context: dg.SensorEvaluationContext, palace: PalaceResource) ->
             if now >= before.not_before and not before.given_up:
                 tags = {BATCH_TAG: batch, REASON_TAG: "files or skips have changed, no day has"}
                 run_key, tags = asked_for(identity, before.attempts, tags)
-                runs = [dg.RunRequest(job_name=refresh_stats.name, run_key=run_key, tags=tags)]
+                runs = [dg.RunRequest(job_name=refresh_stats.name, run_key=run_key, tags=tags, run_config=TOLD)]
     note_failing(home, "days", asked.failing)
     if runs:
         context.update_cursor("")

@@ -8,6 +8,7 @@ import dagster as dg
 import orjson
 
 from assets.jobs import read_exports
+from palace_pipeline.console import TOLD
 from palace_pipeline.exports.scan import (
     SETTLE_SECONDS,
     Known,
@@ -221,7 +222,7 @@ def export_folders(context: dg.SensorEvaluationContext, palace: PalaceResource) 
     attempts = tried(context.instance, request.work).attempts
     run_key, tags = asked_for(request.work, attempts, {REASON_TAG: f"{request.files} new or changed file(s)"})
     config = {"settled": True, "only": request.only, "leave": request.leave}
-    run = dg.RunRequest(run_key=run_key, tags=tags, run_config={"ops": {"raw_exports": {"config": config}}})
+    run = dg.RunRequest(run_key=run_key, tags=tags, run_config={"ops": {"raw_exports": {"config": config}}, **TOLD})
     return dg.SensorResult(run_requests=[run])
 
 

@@ -14,6 +14,7 @@ import dagster as dg
 import orjson
 
 from assets.jobs import look_for_gaps, read_exports
+from palace_pipeline.console import TOLD
 from palace_pipeline.exports.scan import Seen, identity
 from palace_pipeline.failing import Failing, note_failing
 from palace_pipeline.ingest.chosen import these
@@ -125,7 +126,9 @@ def gaps(context: dg.SensorEvaluationContext, palace: PalaceResource) -> dg.Sens
         return dg.SkipReason(f"the next look is in {wait / 60:.0f} minutes")
     context.update_cursor(replace(last, at=now, log=log).cursor())
     run_key, tags = asked_for(work, before.attempts, {REASON_TAG: "source against archive"})
-    return dg.SensorResult(run_requests=[dg.RunRequest(job_name=look_for_gaps.name, run_key=run_key, tags=tags)])
+    return dg.SensorResult(
+        run_requests=[dg.RunRequest(job_name=look_for_gaps.name, run_key=run_key, tags=tags, run_config=TOLD)]
+    )
 
 
 def _reading(
@@ -148,5 +151,5 @@ def _reading(
     config = {"only": outside.paths[::-1] if before.attempts % 2 else outside.paths, "settled": True}
     tags = {REASON_TAG: f"{len(outside.paths)} file(s) outside the watched folders"}
     run_key, tags = asked_for(outside.work, before.attempts, tags)
-    run_config = {"ops": {"raw_exports": {"config": config}}}
+    run_config = {"ops": {"raw_exports": {"config": config}}, **TOLD}
     return dg.RunRequest(job_name=read_exports.name, run_key=run_key, tags=tags, run_config=run_config), failing
