@@ -76,6 +76,8 @@ class PageIndex:
     root: Path
     _listed: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
     """Provider -> what stands in a name where its hash would stand -> paths: texts, of which there may be 100,000."""
+    _copies: dict[str, dict[str, list[str]]] = field(default_factory=dict[str, dict[str, list[str]]])
+    """Provider -> path of a page without its end -> what stands beside it in conflict with it."""
     _written: list[Path] = field(default_factory=list[Path])
 
     def find(self, provider: str, conversation_id: str) -> list[Path]:
@@ -92,24 +94,31 @@ class PageIndex:
         """Note a page that was written."""
         self._written.append(path)
         if provider in self._listed:
-            paths = self._of(provider).setdefault(path.name[_HASH], [])
-            if str(path) not in paths:
-                paths.append(str(path))
+            self._note(provider, str(path))
 
     def copies(self, page: Path, provider: str) -> list[Path]:
         """What stands beside a page in conflict with it, in order of name."""
-        found = [path for name, paths in self._of(provider).items() if _COPY_HASH.fullmatch(name) for path in paths]
+        self._of(provider)
+        found = self._copies[provider].get(_before_conflict(str(page.with_suffix(""))), [])
         return sorted(path for path in map(Path, found) if _is_copy_of(path, page) and path.exists())
 
     def _of(self, provider: str) -> dict[str, list[str]]:
         if provider not in self._listed:
-            found: dict[str, list[str]] = {}
+            self._listed[provider], self._copies[provider] = {}, {}
             for year in _entries(self.root / PAGES / provider):
                 with suppress(NotADirectoryError, FileNotFoundError), os.scandir(year) as entries:
                     for entry in entries:
-                        found.setdefault(entry.name[_HASH], []).append(entry.path)
-            self._listed[provider] = found
+                        self._note(provider, entry.path)
         return self._listed[provider]
+
+    def _note(self, provider: str, path: str) -> None:
+        mark = path.rpartition("/")[2][_HASH]
+        found = [self._listed[provider].setdefault(mark, [])]
+        if _COPY_HASH.fullmatch(mark):
+            found.append(self._copies[provider].setdefault(_before_conflict(path), []))
+        for paths in found:
+            if path not in paths:
+                paths.append(path)
 
 
 @dataclass(slots=True, frozen=True)
@@ -362,6 +371,11 @@ def _free_name(page: Path) -> Path:
     while (name := page.with_name(f"{page.stem}.conflict{'' if number == 1 else f'-{number}'}.md")).exists():
         number += 1
     return name
+
+
+def _before_conflict(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.partition('.conflict')[0]}"
 
 
 def _is_copy_of(copy: Path, page: Path) -> bool:

@@ -312,6 +312,32 @@ def test_one_index_serves_many_pages(tmp_path: Path) -> None:
     assert sorted(page_paths(tmp_path)) == sorted(result.path for result in written)
 
 
+def test_what_stands_beside_a_page_is_found_without_a_look_at_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    class Marks:
+        def fullmatch(self, mark: str) -> bool:
+            looked.append(mark)
+            return mark.startswith("conflict") or "ct-" in mark
+
+    index = PageIndex(tmp_path)
+    monkeypatch.setattr(pages, "_COPY_HASH", Marks())
+    chats = [replace(CHAT, conversation_id=f"c{number}") for number in range(20)]
+    paths = [write_page(tmp_path, chat, HEAD, index=index).path for chat in chats]
+    assert len(looked) == len(chats)
+    copies = [path.with_name(f"{path.stem}.conflict{end}.md") for path in paths[:2] for end in ("", "-2", "-13")]
+    for copy in copies:
+        copy.write_text("mine")
+    for known in (index, PageIndex(tmp_path)):  # those that it is told of, and those that it finds
+        for copy in copies if known is index else ():
+            known.add("chatgpt", copy)
+        found = [known.copies(path, "chatgpt") for path in paths]
+        assert found == [sorted(copies[:3]), sorted(copies[3:]), *([] for _ in paths[2:])]
+    assert len(looked) == len(chats) + len(copies) + len(chats) + len(copies)
+
+
 def test_page_paths_are_pages_only(tmp_path: Path) -> None:
     assert list(page_paths(tmp_path)) == []
     path = write_page(tmp_path, CHAT, HEAD).path
