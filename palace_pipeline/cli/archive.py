@@ -148,7 +148,7 @@ def finish_rebuild(home: Home, batch: str) -> None:
 def finish_purge(home: Home, batch: str) -> bool:
     """What a purge that was killed has left to do comes before anything else; whether there was anything."""
     with home.ledger() as ledger:
-        unfinished = ledger.meta("purging") is not None
+        unfinished = any(ledger.meta(name) is not None for name in ("purging", "purge_put_off"))
     if unfinished:
         from palace_pipeline.purge import finish
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 
-from palace_pipeline.cli.archive import finish_purge, new_batch, open_home
+from palace_pipeline.cli.archive import finish_purge, new_batch, open_home, open_workspace
 from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, counted, out, out_json, progress, say
 from palace_pipeline.purge import (
     Purged,
@@ -18,6 +18,7 @@ from palace_pipeline.purge import (
     purge_value,
     shown_paths,
 )
+from palace_pipeline.purge.targets import LEAST_BYTES as LEAST_SAID
 from palace_pipeline.redaction.forgotten import SHORTEST
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace.forgetting import forget_conversations
@@ -35,7 +36,8 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
         raise UsageError("there is nobody to ask; add --yes if you mean it")
     if named is not None and (session := _unread_session(open_home(), named)) is not None:
         return _forget_unread(open_home(), session, yes=yes, as_json=as_json)
-    home = open_home(must_exist=True)
+    # A value may stand in sessions and memory alone: to be rid of it nobody has to spread it into an archive first.
+    home = open_workspace() if from_stdin else open_home(must_exist=True)
     value = _read_value() if from_stdin else None
     told: list[str] = []
     kept: list[str] = []
@@ -86,9 +88,24 @@ def _forget_unread(home: Home, session: str, *, yes: bool, as_json: bool) -> int
     if not yes and not _agreed():
         return 0
     with home.writing() if home.exists else nullcontext():
-        removed = {"pages": forget_conversations(home.path, [("session", session)])}
-    out_json({"removed": removed, "clean": True}) if as_json else out(f"removed: {removed['pages']} pages")
-    return 0
+        gone = forget_conversations(home.path, [("session", session)])
+    left = [path.relative_to(home.path).as_posix() for path in gone.left]
+    if as_json:
+        out_json({"removed": {"pages": gone.pages}, "clean": not left} | ({"unread": left} if left else {}))
+    else:
+        out(f"removed: {gone.pages} pages")
+        _say_unread(left)
+    return NOT_TAKEN if left else 0
+
+
+def _say_unread(places: list[str]) -> None:
+    for place in places:
+        say(f"could not be looked at: {place}")
+    if places:
+        say(
+            "All else is done. What was purged may still stand there: make it readable and writable for the user who runs "
+            "Palace, then run the same command again."
+        )
 
 
 def _target(home: Home, named: str, *, vault: bool) -> Target | None:
@@ -170,9 +187,25 @@ def _show(purged: Purged, *, vault: bool) -> None:
     proof = purged.proof
     for store, hits in proof.stores.items():
         out(f"{store}: {'nothing left' if not hits else f'STILL FOUND in {hits} place(s)'}")
-    out(f"looked for {counted(proof.probes, 'piece')} of text in {counted(proof.files, 'file')} ({proof.size:,} bytes)")
-    if not proof.probes:
+    if proof.probes:
+        where = f"in {counted(proof.files, 'file')} ({proof.size:,} bytes)"
+        out(f"looked for {counted(proof.probes, 'piece')} of text {where}")
+    elif purged.short:
+        out(
+            f"it said nothing long enough ({LEAST_SAID} bytes on a line) to be looked for; its ids were looked for in every table"
+        )
+    else:
         out("nothing is known any more of what it said, so only its ids could be looked for")
+    if proof.spared:
+        out(
+            f"it also stands in days, times, ids, hashes or fixed words that Palace or a product makes ({proof.spared:,} "
+            "places looked at); these say nothing, and stay"
+        )
+    if purged.otherwise:
+        out(
+            f"in another case of letters it stands in {counted(purged.otherwise, 'conversation')}: in texts only exactly what "
+            "you wrote is masked, in titles and names of files any case. Purge the other spelling as well if it is meant"
+        )
     if not vault:
         out("not looked at: the raw bytes in the vault (--vault)")
     for folder in purged.called:
@@ -182,5 +215,6 @@ def _show(purged: Purged, *, vault: bool) -> None:
         )
     for place in proof.found:
         say(f"still found: {place}")
+    _say_unread(proof.unread)
     if proof.found:
         say("Mend what is named (end a program that has it open) and run the same command again.")

@@ -30,7 +30,8 @@ from palace_pipeline.redaction.forgotten import KIND, MASK, places_in_name, with
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.ledger import Key
 from palace_pipeline.workspace.hiding import hide_secrets
-from palace_pipeline.workspace.sweeping import all_sessions, sweep
+from palace_pipeline.workspace.names import folder_of, is_id
+from palace_pipeline.workspace.sweeping import all_sessions, page_of, sweep
 
 __all__ = [
     "PurgeError",
@@ -85,11 +86,15 @@ class Purged:
     files: list[str]
     shared: list[str]
     called: list[str] = field(default_factory=list[str])
+    otherwise: int = 0
+    """Conversations in which a value stood in another case of letters too: there it is left as it is."""
+    short: bool = False
+    """What a conversation said is known, and none of it is long enough to be looked for."""
 
     @property
     def clean(self) -> bool:
-        """True if nothing was found any more."""
-        return not self.proof.found
+        """True if nothing was found any more, and everything could be looked at."""
+        return not self.proof.found and not self.proof.unread
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -98,6 +103,7 @@ class Purged:
             "your_files": self.files,
             "called_so": self.called,
             "kept_in_vault": self.shared,
+            "in_another_case": self.otherwise,
             "clean": self.clean,
         }
 
@@ -142,7 +148,11 @@ def purge_conversation(home: Home, keys: Sequence[Key], *, vault: bool, batch: s
     removed = finish(home, batch)
     raw = raw or Raw()
     proof = prove(home, said.probes, keys, pieces=vault, spared=set(raw.spared))
-    return Purged(removed, proof, _there(sorted({*files, *raw.files})), sorted(set(raw.shared)))
+    for provider, name in keys:
+        if provider == "session" and is_id(name) and (page := page_of(home.path / folder_of(name), name)) is not None:
+            proof.found.append(f"files: {page.relative_to(home.path)} (it could not be deleted)")
+    short = bool(records) and not said.probes
+    return Purged(removed, proof, _there(sorted({*files, *raw.files})), sorted(set(raw.shared)), short=short)
 
 
 def find_value(home: Home, value: str) -> Value:
@@ -171,7 +181,8 @@ def purge_value(home: Home, value: Value, *, vault: bool, batch: str) -> Purged:
     proof = prove(home, value.found.forms, (), pieces=vault, names=value.found.names)
     probes = Probes(value.found.forms, value.found.names)
     folders = sorted({plain_parent(path, probes) for path in value.called})
-    return Purged(removed, proof, shown_paths(value, _there(value.found.files)), [], folders)
+    files = shown_paths(value, _there(value.found.files))
+    return Purged(removed, proof, files, [], folders, value.found.otherwise)
 
 
 def shown_paths(value: Value, paths: Sequence[str]) -> list[str]:

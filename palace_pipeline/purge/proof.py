@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,8 @@ class Proof:
     size: int = 0
     found: list[str] = field(default_factory=list[str])
     """Where something is still found; never what."""
+    unread: list[str] = field(default_factory=list[str])
+    """Files that could not be read, and why: what was purged may still stand in them."""
     spared: int = 0
     """Places in days, ids, hashes and fixed words that Palace or a product makes: they stay."""
 
@@ -58,6 +60,7 @@ class Proof:
             "files": self.files,
             "bytes": self.size,
             "found": self.found,
+            "unread": self.unread,
             "spared": self.spared,
         }
 
@@ -298,30 +301,47 @@ def _keys_in_ledger(home: Home, keys: Collection[tuple[str, str]]) -> Iterator[s
                     yield f"table {table} (rows)"
 
 
-def own_files(home: Home) -> Iterator[Path]:
-    """Every file below a home that is Palace's and not the user's own (their exports, `palace.toml`)."""
+def own_files(home: Home, failed: Callable[[OSError], object] | None = None) -> Iterator[Path]:
+    """Every file below a home that is Palace's and not the user's own (their exports, `palace.toml`). `failed`: called for
+    folders that cannot be read."""
     theirs = {folder.absolute() for folder in home.settings.folders} | {home.path / "inbox"}
     theirs.discard(home.path / "sessions")  # a source as well, but part of the archive
-    for folder, folders, files in os.walk(home.path):
+    for folder, folders, files in os.walk(home.path, onerror=failed):
         here = Path(folder)
         folders[:] = [name for name in folders if here / name not in theirs]
         for name in files:
             path = here / name
-            if path.is_file() and not path.is_symlink() and path != home.path / "palace.toml":
+            if _is_file(path) and not path.is_symlink() and path != home.path / "palace.toml":
                 yield path
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # it is in a folder that cannot be entered: whoever reads it says so
+        return True
+
+
 def _in_files(home: Home, probes: Probes, proof: Proof, *, pieces: bool) -> Iterator[str]:
-    for path in own_files(home):
+    def failed(error: OSError, shown: str | None = None) -> None:
+        shown = shown or Path(str(error.filename)).relative_to(home.path).as_posix()
+        proof.unread.append(f"{shown} ({error.strerror or type(error).__name__})")
+
+    for path in own_files(home, failed):
         inside = path.relative_to(home.path).as_posix()
         in_name = not inside.startswith(tuple(f"{folder}/" for folder in _MADE_FOLDERS)) and probes.in_path(inside)
         if in_name:
             yield f"a name in {Path(inside).parent.as_posix()}"
         if inside in _SETTINGS or (inside.startswith("vault/") and not pieces):
             continue
+        try:
+            found = _in_file(inside, path, probes)
+            proof.size += path.stat().st_size
+        except OSError as error:  # it is named, and the others are looked at
+            failed(error, Path(inside).parent.as_posix() if in_name else inside)
+            continue
         proof.files += 1
-        proof.size += path.stat().st_size
-        if _in_file(inside, path, probes):
+        if found:
             yield inside if not in_name else Path(inside).parent.as_posix()
 
 

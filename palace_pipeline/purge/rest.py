@@ -44,6 +44,8 @@ from palace_pipeline.workspace.names import folder_of, is_id, prefix_of
 
 UNFINISHED = "purging"
 """Name in the ledger's `meta` of what a purge still has to do."""
+PUT_OFF = "purge_put_off"
+"""The same of what could not be masked in sessions and memory, since a file was not to be read or written."""
 BEFORE_INDEXES: tuple[Callable[[Job], Counts], ...] = (normalize, redact, chunk, file_drawers, write_pages)
 _KINDS_OF_TEXT = ("text", "char", "clob")
 
@@ -75,10 +77,12 @@ def note_rest(ledger: Ledger, rest: Rest) -> None:
 
 def finish(home: Home, batch: str) -> dict[str, int]:
     """Do what a purge still has to do. Needs the write lock. Returns what was removed and rewritten; {} if there was
-    nothing to do."""
+    nothing to do. A page of a session, or a file of memory, that cannot be read now is put off until the next time."""
     with home.ledger() as ledger:
         rest = rest_of(ledger)
         if rest is None:
+            if ledger.meta(PUT_OFF):
+                mask_workspace(home, ledger.forgotten())
             return {}
         gone = _purged(ledger)
         recipes = recipes_of(home)
@@ -93,7 +97,7 @@ def finish(home: Home, batch: str) -> dict[str, int]:
             catalogue.note_purged(ledger, vault)
     removed = {"conversations": len(gone), "pages": 0, "records": 0, "pieces": 0}
     if rest.value:
-        mask_values(home.path, values, home.key())
+        mask_workspace(home, values)
         with home.ledger() as ledger, home.vault() as vault:
             follow_names(home, ledger, vault)  # before the stages say where rows come from
             vault.commit()
@@ -105,7 +109,7 @@ def finish(home: Home, batch: str) -> dict[str, int]:
         gone_pages = pages.forget_page(home.path, *key)
         update_notes(home.path, [path.relative_to(home.path).as_posix() for path in gone_pages], [])
         removed["pages"] += len(gone_pages)
-    removed["pages"] += forget_conversations(home.path, gone)
+    removed["pages"] += forget_conversations(home.path, gone).pages
     _forget_session_files(home, gone)
     if rest.value:
         clean_files(home, values)
@@ -129,6 +133,16 @@ def finish(home: Home, batch: str) -> dict[str, int]:
     with home.ledger() as ledger:
         ledger.write("DELETE FROM meta WHERE name = ?", (UNFINISHED,))
     return removed
+
+
+def mask_workspace(home: Home, values: Sequence[Forgotten]) -> None:
+    """Mask purged values in sessions, memory, index and logs, and note whether that has to be done once more."""
+    left = mask_values(home.path, values, home.key()).left
+    with home.ledger() as ledger:
+        if left:
+            ledger.set_meta(PUT_OFF, "1")
+        else:
+            ledger.write("DELETE FROM meta WHERE name = ?", (PUT_OFF,))
 
 
 def _beginnings(home: Home, gone: Sequence[Key]) -> list[str]:

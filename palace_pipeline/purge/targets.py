@@ -19,7 +19,8 @@ MOST_PROBES = 24
 """Pieces of one record that are looked for."""
 LEAST_ID = 16
 """Characters: shorter ids (`12`, `main`) stand in other chats as well."""
-_LEAST_BYTES = 16
+LEAST_BYTES = 16
+"""Of a piece of text that is looked for: a shorter one stands elsewhere by chance."""
 _LONGEST = 80
 _PIECE = re.compile(r"[^\x00-\x1f\x7f\"\\<>&%\ud800-\udfff]{4,}")
 """What every store writes as it is: no quotes, backslashes, line ends."""
@@ -115,7 +116,8 @@ def said_by(ledger: Ledger, vault: Vault, conversations: Iterable[Conversation],
     more: list[str] = []
     ids: list[str] = []
     for conversation in conversations:
-        texts = [_pieces(text) for _, text in conversation_fields(conversation)]
+        fields = conversation_fields(conversation)
+        texts = [_pieces(text) for name, text in fields if not name.endswith(".hidden_reason")]  # which readers say
         pieces = sorted({piece for found in texts for piece in found}, key=lambda piece: (-len(piece), piece))
         # Some from everywhere rather than all of one long text.
         probes += pieces[:: max(1, len(pieces) // (MOST_PROBES))][:MOST_PROBES]
@@ -149,6 +151,6 @@ def _pieces(text: str) -> list[str]:
     found: list[str] = []
     for run in _PIECE.finditer(text):
         piece = run[0].strip()[:_LONGEST].rstrip()
-        if len(piece.encode()) >= _LEAST_BYTES:
+        if len(piece.encode()) >= LEAST_BYTES:
             found.append(piece)
     return found[:MOST_PROBES]

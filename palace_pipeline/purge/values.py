@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from sqlite3 import Row
@@ -59,6 +59,8 @@ class Search:
     raw: Raw = field(default_factory=Raw)
     files: list[str] = field(default_factory=list[str])
     """Files of the user that it was read from."""
+    otherwise: int = 0
+    """Conversations in which it also stands in another case of letters."""
 
     @property
     def keys(self) -> list[Key]:
@@ -69,9 +71,13 @@ def search(ledger: Ledger, vault: Vault, value: str) -> Search:
     """Every record, and every raw piece, that shows a value in any of its forms. Raises ValueError if it is too short."""
     forget(value, b"")  # refuses what is too short
     found = Search(forms(value), name_forms(value))
+    otherwise: set[Key] = set()
     probes = Probes(found.forms, found.names)
     for row in ledger.rows("SELECT * FROM sightings WHERE superseded != 2 ORDER BY provider, conversation_id, record"):
-        if shows(probes, vault.record(row["record"])):
+        record = vault.record(row["record"])
+        if _in_another_case(value, record.decode("utf-8", "replace")):
+            otherwise.add((row["provider"], row["conversation_id"]))
+        if shows(probes, record):
             found.shown.append(Shown((row["provider"], row["conversation_id"]), row["record"], row))
     said = {
         row["element"]
@@ -87,7 +93,11 @@ def search(ledger: Ledger, vault: Vault, value: str) -> Search:
             found.raw.members.append((row["path"], row["member"]))
     paths = {one.sighting["path"] for one in found.shown} | {path for path, _ in found.raw.members}
     found.files.extend(sorted(paths | set(files_of(ledger, found.raw.elements))))
-    return found
+    return replace(found, otherwise=len(otherwise))
+
+
+def _in_another_case(value: str, text: str) -> bool:
+    return value.lower() != value.upper() and text.lower().count(value.lower()) > text.count(value)
 
 
 def name_forms(value: str) -> list[str]:

@@ -127,13 +127,16 @@ def add_missing(home: Path, rows: Iterable[Row]) -> int:
 
 
 def live_row(home: Path, conversation: Conversation) -> Row | None:
-    """The row of a live session from its redacted rows, None if its page is not there any more. What is wrong with the
-    page is noted in `logs/errors.md`."""
+    """The row of a live session from its redacted rows, None if its page is not there any more, or cannot be read. What is
+    wrong with the page is noted in `logs/errors.md`."""
     path, day = conversation.source_file or "", names.time_of(conversation.conversation_id)
     front = next((m.text for m in conversation.messages if m.message_id == FRONT), "")
-    if day is None or names.id_of(path) != conversation.conversation_id or not (home / path).is_file():
+    if day is None or names.id_of(path) != conversation.conversation_id:
         return None
-    data = (home / path).read_bytes()
+    try:
+        data = (home / path).read_bytes()
+    except OSError:  # deleted, or not to be read now: whoever reads the folder names it
+        return None
     note_problems(home, home / path, parse(data.decode("utf-8", "replace"), path).problems)
     try:
         said = orjson.loads(front)

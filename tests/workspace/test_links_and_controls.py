@@ -102,7 +102,7 @@ def test_a_day_that_is_a_link_is_not_written_to(workspace: Workspace, elsewhere:
             write()
     assert list(workspace.sessions()) == []
     assert f"`sessions/{day.name}` · a symbolic link" in (workspace.home / "logs/errors.md").read_text()
-    assert mask_values(workspace.home, [forget("hello", b"k")], b"k") == 0
+    assert mask_values(workspace.home, [forget("hello", b"k")], b"k").changed == 0
     assert {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()} == before
 
 
