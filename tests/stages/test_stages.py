@@ -162,8 +162,8 @@ def test_what_the_scan_still_finds_is_withheld_whole(
 
     original = Funnel.scan_published
 
-    def scan(self: Funnel, texts: list[str]) -> list[Leak]:
-        found = original(self, texts)
+    def scan(self: Funnel, texts: list[str], *rest: Any) -> list[Leak]:
+        found = original(self, texts, *rest)
         return found + [Leak(n, 0, 1, "test", "test") for n, text in enumerate(texts) if "poison" in text]
 
     monkeypatch.setattr(Funnel, "scan_published", scan)

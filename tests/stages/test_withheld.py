@@ -84,8 +84,11 @@ def seeing(flagged: Callable[[str], bool]) -> Callable[..., list[Leak]]:
     """`Funnel.scan_published`, but certain texts are a hit."""
     original = Funnel.scan_published
 
-    def scan(self: Funnel, texts: Sequence[str]) -> list[Leak]:
-        return [*original(self, texts), *(Leak(n, 0, 1, "test", "t") for n, text in enumerate(texts) if flagged(text))]
+    def scan(self: Funnel, texts: Sequence[str], *rest: Any) -> list[Leak]:
+        return [
+            *original(self, texts, *rest),
+            *(Leak(n, 0, 1, "test", "t") for n, text in enumerate(texts) if flagged(text)),
+        ]
 
     return scan
 
