@@ -25,6 +25,7 @@ from palace_pipeline.publish.pdf import steady
 from palace_pipeline.publish.plain import markdown
 from palace_pipeline.publish.sealed import Kind, Outcome, building, put
 from palace_pipeline.publish.view import View, view_of
+from palace_pipeline.redaction import made
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import BATCH_MESSAGES
 from palace_pipeline.stages.progress import report
@@ -88,7 +89,7 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
             view = view_of(found, home.settings.zone, folded=order.folded, most=_MOST_FOLDED[order.kind])
             plain = markdown(view, links)
             name = names[one.key]
-            places = hits(funnel, [("file name", name), ("text", plain)])
+            places = hits(funnel, [("file name", name)], made.path) + hits(funnel, [("text", plain)], made.page)
             provider, session = one.key
             if places or (provider == "session" and shows_since(home.path, home.key, session, name, plain)):
                 kinds = ", ".join(sorted({kind for _, kind in places} or {"secret"}))

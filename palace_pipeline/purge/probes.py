@@ -107,7 +107,7 @@ class Probes:
             return False
         if column in _CALLED:
             return self.in_path(value, made.said)
-        if column in _PATHS:
+        if column in _PATHS or f"{table}.{column}" in _PATHS:
             return self.in_path(value)
         nature = _NATURES.get(column, default)
         return self.in_own(value, nature) if nature is made.own else self.in_text(value, nature)
@@ -137,7 +137,12 @@ MADE = frozenset(
 """Columns (everywhere, or of one table) of times, hashes and fixed words: nothing that was said can stand there."""
 _CALLED = frozenset(("title", "project"))
 """Columns that hold what names of files are made of."""
-_PATHS = frozenset(("path", "source_file", "page", "place", "where", "member", "root", "name", "shown"))
+_PATHS = frozenset(
+    (
+        *("path", "source_file", "page", "place", "where", "member", "root"),
+        *("unknown_names.name", "shown_names.name", "shown_names.shown"),
+    )
+)
 _NATURES: dict[str, Nature] = {
     **dict.fromkeys(("conversation_id", "doc_id", "document_id", "forked_from", "superseded_by"), made.ident),
     "parent_conversation_id": made.ident,

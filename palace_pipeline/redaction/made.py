@@ -214,6 +214,7 @@ _OF_PAGE = re.compile(
     rf"|(?<=/)conversations{_BEHIND})"
     r"(?:(?<=-)[^\s/\"'`()]*?(-[0-9a-f]{8}(?:\.conflict(?:-\d+)?)?\n?\.md))?"
 )
+_EXPORTED = re.compile(rf"({_DAY}-)[^/\n]*(-[0-9a-f]{{8}}\.(?:md|html|pdf))")
 _OF_NOTE = re.compile(
     rf"(?<![^\s/\"'`(])(?:notes/(?=README\.md|days\b|rooms\b))?(?:README\.md|days(?:/\d{{4}}(?:/{_DAY})?)?(?=/|\.md|\Z)|"
     rf"rooms(?=/)|\.\./\d{{4}}\.md|\d{{4}}/{_DAY}\.md)"
@@ -229,6 +230,8 @@ def path(text: str) -> Iterator[Made]:
     """A path, or a text with paths: of a page of ours the folders, the day, the time and the hash are made, never what of
     the name comes of a title. In names that others gave: long ids."""
     yield from _of(text, _OF_SESSION, _OF_NOTE, _MONTH_NOTE, _ROOM_NOTE, _FIXED)
+    if (found := _EXPORTED.fullmatch(text)) is not None:
+        yield from (Made(*found.span(group)) for group in (1, 2))
     for found in _OF_PAGE.finditer(text):
         yield Made(*found.span(1))
         if found[2] is not None:
@@ -305,6 +308,8 @@ def line(text: str) -> Iterator[Made]:
 
 # --- pages ------------------------------------------------------------------------------------------------------------
 
+_PRODUCT = r"(?:ChatGPT|Claude|Codex|Gemini|Grok|DeepSeek|Mistral|Perplexity|Copilot)"
+_SOURCE = rf"(?:{_PRODUCT}|{_any(PROVIDERS)})"
 _FRONT = (
     *("type", "provider", "conversation_id", "date", "started_at", "ended_at", "message_count", "redactions", "dated"),
     *("origin", "chat_link", "palace", "month", "year"),
@@ -312,13 +317,14 @@ _FRONT = (
 _SAID_IN_FRONT = ("title", "model", "wing", "rooms", "room", "source_sha256", "tags", "aliases")
 _HEAD = re.compile(r"\A---\n.*?(?:^---$|\Z)", re.MULTILINE | re.DOTALL)
 _FRONT_LINE = re.compile(
-    rf"^(?:(?:{'|'.join(_FRONT)}):(?: .*)?|(?:{'|'.join(_SAID_IN_FRONT)}):| *- \"?[0-9a-f]{{64}}\"?)", re.MULTILINE
+    rf"^(?:(?:{'|'.join(_FRONT)}):(?: .*)?|(?:{'|'.join(_SAID_IN_FRONT)}):|source: {_SOURCE}$"
+    r"| *- \"?[0-9a-f]{64}\"?)",
+    re.MULTILINE,
 )
 _FILED = re.compile(r'^wing: "?([\w-]+)"?$|^room: "?([\w-]+)"?$', re.MULTILINE)
 _ROOMS = re.compile(r"^rooms:\n((?: *- .*\n)*)", re.MULTILINE)
 _ROOM_WORD = re.compile(rf"(?<=- ){_ROOM}(?=\n)")
-_COMMENT = re.compile(r"^<!-- palace(?::[0-9a-f]{8})? (?:list|end|\{.*\}) -->$", re.MULTILINE)
-_PRODUCT = r"(?:ChatGPT|Claude|Codex|Gemini|Grok|DeepSeek|Mistral|Perplexity|Copilot)"
+_COMMENT = re.compile(r"^<!-- palace(?::[0-9a-f]{8})? (?:list|end|export [0-9a-f]{64}|\{.*\}) -->$", re.MULTILINE)
 _LABEL = rf"(?:You|Document|Bot|Assistant|{_PRODUCT})(?: · (?:Judgement|Conclusion|To do))?"
 _PART = r"(?:Tool call|Tool result|Thinking|System|Event|Attachment|Image|Audio|Assistant|Tool|User|Bot)"
 _HEADING = re.compile(
@@ -328,7 +334,6 @@ _FOLDED = re.compile(rf"^> \[!\w+\]- (?:{_PART}(?=:| ·|$):? ?)?", re.MULTILINE)
 _FOLDED_TIME = re.compile(rf"(?<= · ){_DAY}(?: \d\d:\d\d)?(?: · edited)?$", re.MULTILINE)
 _BETWEEN = re.compile(rf"^(?:## Notes|# Notes|Sources:|# \d{{4}}(?:-\d\d){{0,2}}|# {_ROOM}(?=,|$))", re.MULTILINE)
 _OF_MONTH = re.compile(r"(?<=, )(?:\d{4}-\d\d|undated)$", re.MULTILINE)
-_SOURCE = rf"(?:{_PRODUCT}|{_any(PROVIDERS)})"
 _SUMMARY = re.compile(
     rf"^{_SOURCE} · \d+ messages?(?: · times (?:in [\w/+-]+|as written, without a zone))?$", re.MULTILINE
 )

@@ -20,6 +20,7 @@ import polars as pl
 from palace_pipeline.embedding.model import EmbeddingModel, load_model
 from palace_pipeline.model import short_hash
 from palace_pipeline.planner import EVER, Recipes, due, split_by_month
+from palace_pipeline.redaction import made
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.common import Counts, Job, Key, batches, gone, key_of, logged
 from palace_pipeline.stages.progress import report
@@ -84,11 +85,18 @@ def publish_vectors(job: Job) -> Counts:
             counts["missing"] = len(store.sample_check(sample))
             # Read back: what stands in the store itself, the same for every client.
             funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten())
-            counts["scan_hits"] = len(hits(funnel, store.shown(sample)))
+            for ours, shown in _by_nature(store.shown(sample)):
+                counts["scan_hits"] += len(hits(funnel, shown, made.own if ours else made.said))
         if home.chroma_next.exists() and not due(ledger, "vectors", EVER, job.recipes):
             take_place(home.chroma_next, home.path / "chroma")
         _follow_rules(job, ledger, replaced)
         return logged(job, ledger, "vectors", started, counts)
+
+
+def _by_nature(shown: Sequence[tuple[str, str]]) -> list[tuple[bool, list[tuple[str, str]]]]:
+    """What Chroma shows: whether it is what we say of a drawer (ids, places, times), not what was said; and which it is."""
+    said = ("document in Chroma", "title in Chroma")
+    return [(ours, [one for one in shown if (one[0] not in said) is ours]) for ours in (False, True)]
 
 
 def _follow_rules(job: Job, ledger: Ledger, replaced: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import secrets
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from palace_pipeline.checks import audit
 from palace_pipeline.purge import Purged, find_value, purge_value
+from palace_pipeline.purge.probes import Probes
 from palace_pipeline.redaction import made
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.settings import RedactionSettings
@@ -21,9 +23,12 @@ from palace_pipeline.store.home import Home
 from palace_pipeline.workspace.api import Workspace
 from palace_pipeline.workspace.logs import append_error
 from palace_pipeline.workspace.memory import facts, set_fact
+from tests.cli.conftest import Run, palace
 from tests.ingest.exports_for_tests import chat, export
 from tests.rebuild.archives import copied, home_at, take
 from tests.stages.test_stages import EVERYTHING
+
+__all__ = ["palace"]
 
 UUID = "6634f2a1-0b7c-4d5e-8f90-a1b2c3d4e5f6"
 WORDS = (
@@ -213,6 +218,48 @@ def test_what_a_value_may_stand_in(nature: made.Nature, text: str, value: str, l
     places = [found.span() for found in re.finditer(re.escape(value), text)]
     assert len(places) > left or nature in (made.ident, made.path)
     assert len(made.told(text, places, nature)) == left
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "left"),
+    [
+        ("unknown_names.name", "open", True),
+        ("sightings.member", "open", True),
+        ("conversations.status", "open", False),
+        ("meta.name", "open", False),
+        ("dagster.name", "run_open_one", False),
+        ("stage_log.counts", '{"open":3,"so":"open it"}', True),
+        ("stage_log.counts", '{"open":3}', False),
+        ("clean/messages.text", "open", True),
+        ("clean/conversations.wing", "open", False),
+        ("clean/conversations.title", "sessions/2026-11-30/1130-1a2b3c4-open.md", True),
+    ],
+)
+def test_what_columns_may_say(name: str, value: str, left: bool) -> None:
+    table, column = name.split(".")
+    default = made.said if table.startswith("clean/") else made.own
+    assert Probes(["open"], ["open"]).in_column(table, column, value, default) is left
+
+
+@pytest.mark.slow
+def test_dagster_and_exports_go_on_after_words_of_theirs_were_purged(
+    palace: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Workspace(tmp_path / "home")
+    live._funnel = ((), Funnel(RedactionSettings(), b"k" * 32))
+    words = ("partition", "asset", "session", live.new("x", input="y").id[:4])
+    page = live.new("words", input="my words are " + ", ".join(f"<{word}>" for word in words))
+    assert palace("ingest").code == 0
+    for word in words:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(word.encode())))
+        purged = palace("purge", "--value-from-stdin", "--vault", "--yes")
+        assert purged.code == 0, purged.err
+    live.append(page.id, "judgement", "an oven is hot")
+    assert palace("ingest").code == 0
+    assert palace("doctor").code == 0
+    assert palace("export", str(tmp_path / "out"), "--all", "--to", "md").code == 0
+    shown = next((tmp_path / "out").glob("*-words-*.md")).read_text()
+    assert "my words are <[REDACTED:purged]>, <[REDACTED:purged]>, <[REDACTED:purged]>, <[REDACTED:purged]>" in shown
 
 
 @given(st.text('0123456789abcdef-T:Z/. \n|{}[]"é北', max_size=60), st.sampled_from(NATURES))
