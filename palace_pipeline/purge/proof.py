@@ -351,8 +351,8 @@ def _in_file(inside: str, path: Path, probes: Probes) -> bool:
         said = decode(data) if path.suffix == ".md" else data.decode("utf-8", "replace")
         if said is not None and _in_text_file(inside, path, said, probes):
             return True
-        if b"\0" not in data and said is not None and said.encode("utf-8", "replace") == data:
-            return False  # there is no other text in it
+        if said is not None and (path.suffix == ".md" or said.encode("utf-8", "replace") == data):
+            return False  # in whatever encoding it is, there is no other text in it
     # Rows of databases are looked at one by one; here what lies between them is, where names of columns stand as well.
     place = str(path.parent) if inside == "palace.duckdb" else ""  # which says where it lies
     probes = probes.unlike("\n".join((_FIXED, _schema(path), place)))

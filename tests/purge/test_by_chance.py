@@ -241,6 +241,22 @@ def test_what_columns_may_say(name: str, value: str, left: bool) -> None:
     assert Probes(["open"], ["open"]).in_column(table, column, value, default) is left
 
 
+def test_a_page_in_another_encoding_is_looked_at_as_text(tmp_path: Path) -> None:
+    home = home_at(tmp_path / "home")
+    live = Workspace(settings=home.settings)
+    live._funnel = ((), Funnel(RedactionSettings(), b"k" * 32))
+    page = live.new("wide", input="ovens")
+    wide = page.path.read_text().replace("ovens", "第一个问题 zebra").encode("utf-16")
+    page.path.write_bytes(wide)
+    take(home, home.path / "sessions")
+    day = DIGITS["whole day"](page.id)
+    assert _purge(home, day, vault=True).clean
+    assert page.path.read_bytes() == wide
+    assert "zebra".encode("utf-16-le") in page.path.read_bytes()
+    assert _purge(home, "zebra", vault=True).clean
+    assert "第一个问题 [REDACTED:purged]" in page.path.read_text()
+
+
 @pytest.mark.slow
 def test_dagster_and_exports_go_on_after_words_of_theirs_were_purged(
     palace: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
