@@ -98,7 +98,8 @@ class Conversation:
     `order`: "time" for people chats whose rows are put in order by instant, "source" where the source's order rules.
     `forked_from`: id of the conversation whose messages this one repeats at its start. `parent_conversation_id`: the
     session that started this sub-agent. `project`: working folder, Slack channel or the like (names the wing).
-    `source_file`: the export member it was read from; it takes no part in identity.
+    `source_file`: the export member it was read from; `damaged`: that is torn or in conflict, and may say less than it did.
+    Neither takes part in identity.
     """
 
     provider: str
@@ -116,6 +117,7 @@ class Conversation:
     forked_from: str | None = None
     parent_conversation_id: str | None = None
     source_file: str | None = None
+    damaged: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -222,7 +224,7 @@ def message_values(message: Message) -> dict[str, Any]:
 _JSON = orjson.OPT_UTC_Z | orjson.OPT_SORT_KEYS
 _LONG_TEXT = 1 << 20
 _HASH_LENGTH = 16
-_RECORD_FIELDS = tuple(f.name for f in fields(Conversation) if f.name != "source_file")
+_RECORD_FIELDS = tuple(f.name for f in fields(Conversation) if f.name not in ("source_file", "damaged"))
 MESSAGE_FIELDS = tuple(f.name for f in fields(Message))
 """Names of a message's own columns; the others are the conversation's."""
 _values_of = attrgetter(*MESSAGE_FIELDS)

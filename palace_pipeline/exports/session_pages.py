@@ -54,7 +54,7 @@ class SessionReader:
     def detect(self, head: Head) -> bool:
         if head.shape != "text" or not is_text_file(head.path):
             return False
-        if names.id_of(head.path) is not None:
+        if names.id_of(names.page_of_copy(head.path)) is not None:
             return True
         return _OWN_ID.search(head.text) is not None and sum(f"## {name}\n" in head.text for name in EXACT) > 1
 
@@ -72,7 +72,8 @@ class SessionReader:
             return
         rows = messages_of(session)
         if not any(row.visible or row.role == "tool" for row in rows):
-            report.skip("a session without entries", expected=True, unit="conversation")
+            reason = "a torn page of a session, without entries" if session.damaged else "a session without entries"
+            report.skip(reason, expected=not session.damaged, unit="conversation")
             return
         yield Conversation(
             "session",
@@ -85,6 +86,7 @@ class SessionReader:
             model=session.model,
             parent_conversation_id=session.parent,
             source_file=member.path,
+            damaged=session.damaged,
         )
 
 

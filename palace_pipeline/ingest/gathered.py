@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from palace_pipeline.exports.base import Report
+from palace_pipeline.exports import names
+from palace_pipeline.exports.base import Member, Report
+from palace_pipeline.exports.containers import DiskMember
 from palace_pipeline.exports.drift import cleaned
 from palace_pipeline.exports.scan import Known
 from palace_pipeline.exports.streams import open_regular
 from palace_pipeline.ingest.by_format import NOTHING
 from palace_pipeline.ingest.kept import Kept
-from palace_pipeline.model import Skip
+from palace_pipeline.model import Skip, short_hash
 
 
 @dataclass(slots=True)
@@ -53,6 +55,28 @@ class File:
             counts.setdefault(self.read_as.get(member, ""), Counter()).update(report.unknown)
         rows = [(name, key, count) for name, found in counts.items() for key, count in cleaned(found).items()]
         return rows + [(name, NOTHING, count) for name, count in self.nothing.items()]
+
+
+class Companions:
+    """Identity of what a member is read together with (`names.companions`)."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[tuple[object, ...], str] = {}
+
+    def of(self, member: Member, file: str) -> str:
+        """The identity, "" if there is nothing like that. `file`: which the member lies in. Raises MemberError, OSError."""
+        found = [(name, member.near(name)) for name in names.companions(member.path)]
+        hashes = [f"{name}:{self._hash(near, file)}" for name, near in found if near is not None and near.size]
+        return short_hash(*hashes, length=64) if hashes else ""
+
+    def _hash(self, member: Member, file: str) -> str:
+        """The hash of a companion. Thousands of day files have the same ones, so each is read once."""
+        on_disk = isinstance(member, DiskMember)
+        key = (str(member.file), member.size, member.mtime_ns) if on_disk else (file, member.path)
+        if key not in self._hashes:
+            with member.open() as stream:
+                self._hashes[key] = hash_of(stream)
+        return self._hashes[key]
 
 
 def not_there(path: str, row: Known | None) -> Skip:

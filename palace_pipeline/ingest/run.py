@@ -23,7 +23,7 @@ from palace_pipeline.exports.scan import Missing, Seen, is_unchanged, scan
 from palace_pipeline.exports.streams import MemberError
 from palace_pipeline.ingest.clock import follow_clock
 from palace_pipeline.ingest.file_rows import Outcome, leave_quarantine, note_file, quarantine
-from palace_pipeline.ingest.gathered import File, hash_of, not_there
+from palace_pipeline.ingest.gathered import Companions, File, not_there
 from palace_pipeline.ingest.grown import continue_grown
 from palace_pipeline.ingest.kept import NOTHING_KEPT, Bounded, Kept, VaultMember, elements_in, keep_whole, vault_members
 from palace_pipeline.ingest.preview import Preview
@@ -34,7 +34,7 @@ from palace_pipeline.ingest.session_names import ready_sessions
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire, settle_noted
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
 from palace_pipeline.ingest.zones import localise
-from palace_pipeline.model import CURRENT_PROVIDERS, Conversation, Skip, short_hash
+from palace_pipeline.model import CURRENT_PROVIDERS, Conversation, Skip, record_identity, short_hash
 from palace_pipeline.stages.progress import report as report_progress
 from palace_pipeline.store import catalogue
 from palace_pipeline.store.home import Home
@@ -42,6 +42,11 @@ from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import RecordTooLarge, Vault
 
 __all__ = ["Ingested", "Run", "ingest"]
+
+SAYS_LESS = (
+    "the page is torn or in conflict, and lacks what the archive has of it; the archive keeps that until the page is whole, "
+    "or somebody has looked (palace conflicts)"
+)
 
 
 def ingest(
@@ -111,7 +116,7 @@ class Run:
         vault_folder = home.path / "vault"
         self.scratch = vault_folder if vault_folder.is_dir() else None
         """Where a copy of a database may lie while it is read."""
-        self._beside_hashes: dict[tuple[object, ...], str] = {}
+        self._beside = Companions()
         self.anything_read = False
         """True once the ledger knows more of a file than before."""
         self.anew = False
@@ -187,7 +192,7 @@ class Run:
         try:
             before = path.stat()
             own, size = hash_and_size(path)
-            beside = self._beside(member, str(path))
+            beside = self._beside.of(member, str(path))
             sha256 = short_hash(own, beside, length=64) if beside else own
         except (MemberError, OSError) as error:
             reason = str(error) if isinstance(error, MemberError) else f"cannot be read ({error.strerror})"
@@ -210,21 +215,6 @@ class Run:
         if self.vault is not None and not is_as_it_was(path, before, own, size) and not is_database(member):
             raise Disturbed
         self._finish(seen, file, sha256, row)
-
-    def _beside(self, member: Member, file: str) -> str:
-        """Identity of what a member is read together with (`names.companions`); "" if there is nothing like that."""
-        found = [(name, member.near(name)) for name in names.companions(member.path)]
-        hashes = [f"{name}:{self._beside_hash(near, file)}" for name, near in found if near is not None and near.size]
-        return short_hash(*hashes, length=64) if hashes else ""
-
-    def _beside_hash(self, member: Member, file: str) -> str:
-        """The hash of a companion. Thousands of day files have the same ones, so each is read once."""
-        on_disk = isinstance(member, DiskMember)
-        key = (str(member.file), member.size, member.mtime_ns) if on_disk else (file, member.path)
-        if key not in self._beside_hashes:
-            with member.open() as stream:
-                self._beside_hashes[key] = hash_of(stream)
-        return self._beside_hashes[key]
 
     def _root_of(self, path: Path, given: Path) -> Path:
         """The export folder that a file belongs to, however it was reached: a configured one, else the first one known."""
@@ -286,7 +276,7 @@ class Run:
     ) -> None:
         recipe = self._recipe(reader, file.place)
         # What lies beside a database is part of its rows already.
-        beside = [] if reader.layout == "rows" else [found] if (found := self._beside(member, file.place)) else []
+        beside = [] if reader.layout == "rows" else [found] if (found := self._beside.of(member, file.place)) else []
         # What the vault gives again keeps its name: a purge may have changed its bytes since.
         names_kept = member.names if isinstance(member, VaultMember) and self.expected is not None else {}
         for element in elements:
@@ -318,7 +308,7 @@ class Run:
             _tell(report, kept.cut)
         if keeps:
             file.kept.append(kept)
-        beside = [found] if (found := self._beside(member, file.place)) else []
+        beside = [found] if (found := self._beside.of(member, file.place)) else []
         recipe = self._recipe(reader, file.place)
         name = short_hash(reader.format, recipe, member.path, kept.sha256, *beside, length=40)
         if not self._link(file, member, 0, name, report) and self._as_it_was(name):
@@ -376,6 +366,10 @@ class Run:
                 report.skip(PURGED, mark, expected=True, unit="conversation")
                 continue
             localise(conversation, zone)
+            if conversation.damaged and self._says_less(conversation):
+                report.skip(SAYS_LESS, expected=False, unit="conversation")
+                file.taken += 1  # it was understood
+                continue
             try:
                 news = note(self.ledger, self.vault, conversation, where, later=not self.anew)
             except RecordTooLarge:
@@ -404,6 +398,11 @@ class Run:
             ),
         )
         self._part_of(file, member, position, element)
+
+    def _says_less(self, conversation: Conversation) -> bool:
+        """Does a torn page lack messages that the archive has?"""
+        known = self.ledger.message_hashes(conversation.key)
+        return bool(known.keys() - record_identity(conversation)[1].keys())
 
     def _part_of(self, file: File, member: Member, position: int, element: str) -> None:
         self.ledger.write(

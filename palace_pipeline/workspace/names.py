@@ -91,7 +91,12 @@ def is_copy(path: PurePath | str) -> bool:
 
 def page_beside(path: Path) -> Path:
     """The page beside which a copy of a conflict stands; a page itself."""
-    return path.with_name(_COPY.sub(".md", path.name))
+    return Path(page_of_copy(str(path)))
+
+
+def page_of_copy(path: str) -> str:
+    """The same for the path of a file in an export."""
+    return _COPY.sub(".md", path)
 
 
 def is_folder(path: PurePath | str) -> bool:

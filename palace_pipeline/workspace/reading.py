@@ -87,6 +87,9 @@ def parse(text: str, path: PurePath | str | None = None, language: Language = "z
     for section, raw in _texts(body, heads).items():
         read.sections[section] = list(_entries(raw))
     read.problems = tuple(found.problems)
+    # A program that is ended while it writes leaves a page that ends in the middle of a line, without its last sections.
+    cut = not body.endswith("\n") and len({head.section for head in heads}) < len(SECTIONS)
+    read.damaged = cut or status == "conflict"
     return read
 
 

@@ -72,7 +72,7 @@ class Session:
 
     `title`: as the heading says it. `intro`: text between the heading and the first section. `extra`: lines of YAML of
     properties that are not the schema's. `tokens_*`: counts, None if unknown. `problems`: what the reader had to guess,
-    in words without content; they are not on the page.
+    in words without content; `damaged`: it is torn or in conflict, and may say less than it did. Neither is on the page.
     """
 
     id: str
@@ -92,6 +92,7 @@ class Session:
     sections: dict[Section, list[Entry]] = field(default_factory=_no_entries)
     extra: str = ""
     problems: tuple[str, ...] = ()
+    damaged: bool = field(default=False, compare=False)
 
     def entries(self) -> Iterable[tuple[Section, Entry]]:
         """All entries in the order of the page."""

@@ -1,0 +1,87 @@
+"""What the archive has of a session outlives a torn page; sides of a conflict are no conversations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from palace_pipeline.ingest.run import SAYS_LESS
+from palace_pipeline.store.home import Home
+from palace_pipeline.workspace import session_conflicts
+from palace_pipeline.workspace.api import Workspace
+from tests.archive_texts import stored_texts
+from tests.rebuild.archives import take
+
+NOTHING = "known format, but nothing in it was understood: it may have changed (see: palace formats)"
+_TORN = {
+    "front matter": lambda text: text[: text.index("model:")],
+    "no front matter": lambda text: text[text.index("# Fix") : text.index("the thermostat")],
+    "cut in a line": lambda text: text[: text.index("thermostat")],
+}
+
+
+def _session(home: Home, live: Workspace) -> Path:
+    page = live.new("Fix the oven", input="It stays cold.")
+    live.append(page.id, "judgement", "Perhaps the thermostat.")
+    live.close(page.id, "Replace it.")
+    take(home, home.path / "sessions")
+    return page.path
+
+
+def _shown(home: Home) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in (home.path / "conversations").rglob("*.md"))
+
+
+def _skips(home: Home) -> list[str]:
+    with home.ledger() as ledger:
+        return [row["reason"] for row in ledger.rows("SELECT reason FROM skips WHERE expected = 0")]
+
+
+@pytest.mark.parametrize("how", _TORN)
+def test_a_torn_page_takes_nothing_from_the_archive(home: Home, live: Workspace, how: str) -> None:
+    path = _session(home, live)
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(_TORN[how](whole), encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert "Replace it." in _shown(home)
+    (reason,) = set(_skips(home)) - {NOTHING}
+    assert reason == ("a torn page of a session, without entries" if how == "front matter" else SAYS_LESS)
+    path.write_text(whole.replace("It stays cold.", "It stays cold and dark."), encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert "It stays cold and dark." in _shown(home)
+    assert _skips(home) == []
+
+
+def test_a_torn_page_that_was_never_read_is_taken_as_it_is(home: Home, live: Workspace) -> None:
+    page = live.new("Fix the oven", input="It stays cold.")
+    page.path.write_text(page.path.read_text(encoding="utf-8").split("---\n", 2)[2], encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert "It stays cold." in _shown(home)
+
+
+def test_what_a_person_deletes_is_gone_once_the_conflict_is_ended(home: Home, live: Workspace) -> None:
+    path = _session(home, live)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text[: text.index("### ", text.index("## 结论"))].split("---\n", 2)[2] + "\n## 待办\n", encoding="utf-8"
+    )
+    take(home, home.path / "sessions")
+    assert "Replace it." in _shown(home)
+    session_conflicts.keep(home.path, path, None, "mine")
+    take(home, home.path / "sessions")
+    assert "Replace it." not in _shown(home)
+    assert "Perhaps the thermostat." in _shown(home)
+
+
+@pytest.mark.parametrize("name", [".conflict.md", ".conflict-2.md"])
+@pytest.mark.parametrize("text", ["", "---\nid: x\nts:", "# Fix\n\nwords of a side\n"])
+def test_a_side_of_a_conflict_is_no_conversation(home: Home, live: Workspace, name: str, text: str) -> None:
+    path = _session(home, live)
+    path.with_name(path.stem + name).write_text(text, encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert not [
+        place for place, said in stored_texts(home.path) if "words of a side" in said and "sessions/" not in place
+    ]
+    with home.ledger() as ledger:
+        assert [row["provider"] for row in ledger.rows("SELECT provider FROM conversations")] == ["session"]
