@@ -29,7 +29,7 @@ from palace_pipeline.backup.format import (
     verify,
 )
 from palace_pipeline.stages.progress import report
-from palace_pipeline.store.files import TEMPORARY_PREFIX, replacing
+from palace_pipeline.store.files import TEMPORARY_PREFIX, make_folder, replacing
 from palace_pipeline.store.home import SCHEMA_VERSION, Home
 from palace_pipeline.store.quiet import soundness
 from palace_pipeline.store.upgrade import known_versions
@@ -64,13 +64,17 @@ def make_backup(home: Home, target: Path | None = None) -> Backup:
 
 def _path(home: Home, target: Path | None) -> Path:
     target = (target or Path()).expanduser().absolute()
-    path = target / f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip" if target.is_dir() else target
+    # A name without .zip is that of a folder, also of one that is made now: a second backup has to find room in it.
+    is_folder = target.is_dir() or not (target.suffix or target.exists())
+    path = target / f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip" if is_folder else target
     if path.resolve().is_relative_to(home.path.resolve()):
         raise BackupError(f"{path} lies in the archive itself: it would be lost with it. Name another place")
     if path.exists():
         raise BackupError(f"{path} is there already; name another file, or a folder")
+    if is_folder and target.parent.is_dir():
+        make_folder(target)
     if not path.parent.is_dir():
-        raise BackupError(f"there is no folder {path.parent}")
+        raise BackupError(f"there is no folder {target.parent if is_folder else path.parent}")
     return path
 
 

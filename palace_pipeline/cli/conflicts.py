@@ -68,7 +68,7 @@ def _show(home: Home, found: list[Conflict], *, as_json: bool) -> int:
     for one in found:
         out(f"mine     {_place(home, one.my_file)}")
         if one.other_file is not None:
-            out(f"{'beside ' if one.of_session else 'archive'}  {_place(home, one.other_file)}")
+            out(f"archive  {_place(home, one.other_file)}{' (stands beside it)' if one.of_session else ''}")
         else:
             out("  its status is conflict: something on it had to be guessed. Look at it, then: --keep mine")
         lines = lines_between(one)

@@ -169,6 +169,8 @@ def set_memory(
         raise UsageError(f"{error}; write a word before its value") from None
     if json:
         out_json({"path": file.as_posix()})
+    else:
+        out(str(workspace.home / file))
 
 
 @memory_app.command("remove")
@@ -186,11 +188,14 @@ def remove_memory(
 
     if preference and entity:
         raise UsageError(_NOBODYS)
-    file = memory.remove(_workspace(), key, preference=preference, entity=entity)
+    workspace = _workspace()
+    file = memory.remove(workspace, key, preference=preference, entity=entity)
     if file is None:
         raise UsageError(f"there is nothing about {key!r}; see what there is with: palace memory show")
     if json:
         out_json({"path": file.as_posix()})
+    else:
+        out(str(workspace.home / file))
 
 
 @memory_app.command("show")

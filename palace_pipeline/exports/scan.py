@@ -190,6 +190,8 @@ def _below(folder: str, root: str, archive: str | None, done: str | None = None)
                 out.append(Seen(entry.path, root, 0, 0, 0, 0, "the archive itself", expected=True))
                 continue
             if is_litter(entry.name):
+                if sessions.is_own_hidden(entry.name) and sessions.is_folder(current):
+                    continue  # nothing that anybody gave to be read
                 reason = "hidden or system file"
                 out.append(Seen(_readable(entry.path), _readable(root), 0, 0, 0, 0, reason, expected=True))
                 continue

@@ -20,6 +20,7 @@ CONFLICT = ".conflict"
 _ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)-([0-9a-f]{7})")
 _FOLDER = re.compile(r"\d{4}-\d\d-\d\d")
 _NAME = re.compile(r"(\d\d)(\d\d)-([0-9a-f]{7})(?:-(.*))?\.md", re.DOTALL)
+_OWN_HIDDEN = re.compile(r"\.(?:tmp-|\d{4}-[0-9a-f]{7}\.(?:claims|lock)\Z)")
 _COPY = re.compile(rf"{re.escape(CONFLICT)}(?:-\d+)?\.md\Z")
 
 
@@ -117,6 +118,11 @@ def folders_in(home: Path) -> list[Path]:
     if folder.is_symlink() or not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if is_folder(path) and path.is_dir() and not path.is_symlink())
+
+
+def is_own_hidden(name: str) -> bool:
+    """Whether a name is that of a lock, of hashes of secrets or of a temporary file that Palace keeps beside pages."""
+    return _OWN_HIDDEN.match(name) is not None
 
 
 def claimed_by(claims: Path) -> str:

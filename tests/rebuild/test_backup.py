@@ -216,6 +216,18 @@ def test_a_backup_is_not_put_into_the_archive_nor_over_a_file(archive: Home, tmp
     assert (tmp_path / "there.zip").read_bytes() == b"mine"
 
 
+def test_a_folder_that_is_not_there_is_made_and_holds_one_backup_after_another(archive: Home, tmp_path: Path) -> None:
+    with archive.writing():
+        made = make_backup(archive, tmp_path / "backups").path
+        assert made.parent == tmp_path / "backups"
+        assert made.parent.stat().st_mode & 0o777 == 0o700
+        with pytest.raises(BackupError, match=f"there is no folder {tmp_path / 'no/where'}"):
+            make_backup(archive, tmp_path / "no/where/backups")
+    made.rename(made.with_name("palace-backup-20200101T000000Z.zip"))
+    with archive.writing():
+        assert make_backup(archive, tmp_path / "backups").path.parent == tmp_path / "backups"
+
+
 def test_a_damaged_archive_is_not_backed_up_as_if_it_were_sound(archive: Home, tmp_path: Path) -> None:
     broken = home_at(Path(shutil.copytree(archive.path, tmp_path / "home")))
     data = broken.ledger_path.read_bytes()

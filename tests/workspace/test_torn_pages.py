@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from palace_pipeline.exports.scan import Seen, scan
 from palace_pipeline.ingest.run import SAYS_LESS
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace import session_conflicts
@@ -85,3 +86,11 @@ def test_a_side_of_a_conflict_is_no_conversation(home: Home, live: Workspace, na
     ]
     with home.ledger() as ledger:
         assert [row["provider"] for row in ledger.rows("SELECT provider FROM conversations")] == ["session"]
+
+
+def test_what_palace_keeps_hidden_beside_pages_is_no_file_of_an_export(home: Home, live: Workspace) -> None:
+    path = _session(home, live)
+    for name in (".1200-abcdef1.claims", ".1200-abcdef1.lock", ".tmp-12345678-x.md", ".DS_Store"):
+        path.with_name(name).write_bytes(b"x")
+    found = [item for item in scan([home.path / "sessions"], home.path) if isinstance(item, Seen)]
+    assert sorted(Path(item.path).name for item in found) == sorted([".DS_Store", path.name])
