@@ -55,7 +55,7 @@ def take_pages(home: Home) -> Taken:
     Nothing is written to the pages. What cannot be read is left as it is, counted, and named in `logs/errors.md`.
     """
     taken = Taken()
-    paths = sorted(_files(home.conversations))
+    paths = sorted(_files(home.conversations), key=_rank)
     with home.ledger() as ledger, home.vault() as vault:
         purged = Purged.of(home, ledger)
         seen: dict[Key, str] = {}
@@ -136,6 +136,12 @@ def _refused(parsed: ParsedPage, purged: Purged, home: Home, place: str, seen: d
     if not home.settings.start <= parsed.head.day <= datetime.now(UTC).date():
         return Skip("the page's date is before the start or in the future", place, False, unit="conversation")
     return None
+
+
+def _rank(path: Path) -> tuple[bool, int, Path]:
+    """Which page of a conversation is taken: the one under a name of its own (a copy, `… (1).md`, may be older), and the
+    longest of those."""
+    return parse_name(path.name) is None, -path.lstat().st_size, path
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -245,6 +245,28 @@ def test_damaged_pages_cost_nothing_but_themselves(archive: Home, moved: Home) -
     assert len(left) == len(whole) - 3
 
 
+@pytest.mark.parametrize("name", ["{} (1).md", "{} - 副本.md", "{} copy.md", "Kopie von {}.md", "2019-01-01-old-{}.md"])
+def test_an_older_copy_beside_a_page_takes_nothing_from_it(tmp_path: Path, name: str) -> None:
+    home = home_at(tmp_path / "home")
+    export(home.path / "inbox/a.json", chat("a", "why?", "because"))
+    take(home, home.path / "inbox")
+    (old,) = page_paths(home.path)
+    copy = old.with_name(name.format(old.stem[-8:] if name.startswith("2019") else old.stem))
+    data = old.read_bytes()
+    export(home.path / "inbox/b.json", chat("a", "why?", "because", "and then?", "nothing more"))
+    take(home, home.path / "inbox")
+    (page,) = page_paths(home.path)
+    moved = with_pages_of(home, tmp_path / "elsewhere")
+    (there, beside) = (moved.path / path.relative_to(home.path) for path in (page, copy))
+    beside.write_bytes(data)
+    before = there.read_bytes()
+    taken = rebuilt(moved)
+    assert texts_of(moved, "a") == ["why?", "because", "and then?", "nothing more"]
+    assert there.read_bytes() == before
+    assert beside.read_bytes() == data
+    assert [skip.where for skip in taken.skips] == [beside.relative_to(moved.path).as_posix()]
+
+
 def test_what_was_purged_does_not_come_back_with_its_page(archive: Home, moved: Home) -> None:
     rebuilt(moved)
     page = page_of(moved, "a")
