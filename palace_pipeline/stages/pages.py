@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from palace_pipeline.model import Conversation
@@ -112,7 +113,12 @@ def write_pages(job: Job) -> Counts:
                     counts["written"] += result.written
                     if result.edited:
                         # Theirs it stays, but for what the rules of today would not let stand on any page.
-                        clean_copy(result.path, funnel)
+                        masked_there = clean_copy(result.path, funnel)
+                        if masked_there and result.conflict is not None:  # the mask may be all they differed in
+                            again = pages.write_page(
+                                home.path, conversation, page_head, known_path=result.path, index=index
+                            )
+                            result = result if again.conflict else replace(again, moved_from=result.moved_from)
                     if result.edited and result.written and result.conflict is not None:
                         counts["conflicts"] += 1
                         append_error(home.path, "conflict", result.path, _conflict(result.conflict))

@@ -213,7 +213,7 @@ def _beside(
     moved = _give_up(old, target, index, conversation.provider)
     beside = index.copies(target, conversation.provider)
     before = next((copy for copy in beside if is_state(copy)), None)
-    if _knows(mine, state):
+    if _knows(mine, conversation, head, state):
         if before is not None:
             before.unlink()
         return PageWrite(target, written=False, moved_from=moved, edited=True)
@@ -227,14 +227,16 @@ def _beside(
     return PageWrite(target, True, moved, edited=True, conflict=conflict, generated=generated)
 
 
-def _knows(mine: _OldPage, state: str) -> bool:
+def _knows(mine: _OldPage, conversation: Conversation, head: PageHead, state: str) -> bool:
     """Does an edited page know all that the archive has? It does if it was made from that, or says the same (as after
-    the archive was made again from it). What cannot be read knows nothing."""
+    the archive was made again from it). What cannot be read knows nothing. Where a conversation is filed, what was masked
+    on it and which file brought it is nothing new said in it."""
     try:
         have, want = parse(mine.data.decode("utf-8")), parse(state)
     except (PageError, UnicodeDecodeError):
         return False
-    return mine.taken.seal == seal_of(state) or (have.conversation, have.head) == (want.conversation, want.head)
+    said = (have.conversation, have.head.day, have.head.dated) == (want.conversation, head.day, head.dated)
+    return said or mine.taken.seal in (seal_of(state), seal_of(render(conversation, have.head)))
 
 
 def _give_up(old: list[_OldPage], target: Path, index: PageIndex, provider: str) -> Path | None:

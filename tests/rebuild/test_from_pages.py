@@ -245,6 +245,26 @@ def test_damaged_pages_cost_nothing_but_themselves(archive: Home, moved: Home) -
     assert len(left) == len(whole) - 3
 
 
+def test_an_edited_page_is_in_no_conflict_with_what_was_made_from_it(tmp_path: Path) -> None:
+    """Other words are filed in other rooms, and what they must not show is masked: that comes from the page itself."""
+    home = home_at(tmp_path / "home")
+    take(home, export(tmp_path / "a.json", chat("a", "hello", "hello to you"), chat("b", "hi", "hi to you")))
+    moved = with_pages_of(home, tmp_path / "elsewhere")
+    decided, told = (moved.path / page_of(home, key).relative_to(home.path) for key in ("a", "b"))
+    decided.write_text(
+        decided.read_text().replace("\nhello to you", "\nWe decided to use a queue, after we chose it", 1)
+    )
+    told.write_text(told.read_text().replace("\nhi to you", f"\nhi, the key is {token(1)}", 1))
+    before = decided.read_text()
+    taken = rebuilt(moved)
+    assert len(taken.edited) == 2
+    rooms = [row["room"] for row in everything(moved.path)["table drawers"] if row["conversation_id"] == "a"]
+    assert rooms != ["general"]
+    assert [path.name for path in moved.conversations.rglob("*.conflict*.md")] == []
+    assert decided.read_text() == before
+    assert told.read_text().count(token(1)) == 0
+
+
 @pytest.mark.parametrize("name", ["{} (1).md", "{} - 副本.md", "{} copy.md", "Kopie von {}.md", "2019-01-01-old-{}.md"])
 def test_an_older_copy_beside_a_page_takes_nothing_from_it(tmp_path: Path, name: str) -> None:
     home = home_at(tmp_path / "home")

@@ -122,6 +122,21 @@ def test_an_edited_page_is_never_written_and_what_is_new_goes_beside_it(tmp_path
     assert (again.written, again.edited, again.conflict) == (False, True, result.conflict)
 
 
+def test_where_a_conversation_is_filed_is_nothing_new_to_say_to_an_edited_page(tmp_path: Path) -> None:
+    """Rooms follow from the words: an edited page of which the archive was made anew, or whose rooms were named anew."""
+    filed = replace(HEAD, rooms=("general",), wing="work", redactions=1, source_sha256=("0" * 64,))
+    path = write_page(tmp_path, CHAT, filed).path
+    edit(path, "So.", "So, said I.")
+    edited = path.read_bytes()
+    again = replace(HEAD, rooms=("decisions", "general"), wing="home", source_sha256=("1" * 64,))
+    as_edited = parse(edited.decode()).conversation
+    for conversation in (as_edited, CHAT):
+        result = write_page(tmp_path, conversation, again, known_path=path)
+        assert (result.written, result.edited, result.conflict) == (False, True, None)
+    assert (path.read_bytes(), files(tmp_path)) == (edited, [NAME])
+    assert write_page(tmp_path, GROWN, again, known_path=path).conflict == conflict_of(path)
+
+
 def test_an_edited_page_of_an_unchanged_conversation_is_no_conflict(tmp_path: Path) -> None:
     path = write_page(tmp_path, CHAT, HEAD).path
     edit(path, "How?", "How come?")
