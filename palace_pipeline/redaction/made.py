@@ -47,8 +47,20 @@ def told(text: str, places: Iterable[tuple[int, int]], nature: Nature) -> list[t
     return [
         place
         for place in found
-        if not (_inside(place, whole) or (place[1] - place[0] < SHORT and _inside(place, some)))
+        if not (
+            (_inside(place, whole) and _by_chance(text[slice(*place)]))
+            or (place[1] - place[0] < SHORT and _inside(place, some))
+        )
     ]
+
+
+def _by_chance(value: str) -> bool:
+    """May a value stand by chance where Palace writes something? A long one only if it is a time, an id or a word of ours
+    itself: a secret that looks like the name of a column is one even so."""
+    return len(value) < SHORT or _OF_TIMES.fullmatch(value) is not None or value in words()
+
+
+_OF_TIMES = re.compile(r"[0-9a-fA-FTZ:.+ -]+")
 
 
 def between(text: str, nature: Nature, change: Callable[[str], str]) -> str:
@@ -311,8 +323,8 @@ def line(text: str) -> Iterator[Made]:
 _PRODUCT = r"(?:ChatGPT|Claude|Codex|Gemini|Grok|DeepSeek|Mistral|Perplexity|Copilot)"
 _SOURCE = rf"(?:{_PRODUCT}|{_any(PROVIDERS)})"
 _FRONT = (
-    *("type", "provider", "conversation_id", "date", "started_at", "ended_at", "message_count", "redactions", "dated"),
-    *("origin", "chat_link", "palace", "month", "year"),
+    *("type", "provider", "date", "started_at", "ended_at", "message_count", "redactions", "dated"),
+    *("origin", "palace", "month", "year"),
 )
 _SAID_IN_FRONT = ("title", "model", "wing", "rooms", "room", "source_sha256", "tags", "aliases")
 _HEAD = re.compile(r"\A---\n.*?(?:^---$|\Z)", re.MULTILINE | re.DOTALL)
@@ -321,6 +333,8 @@ _FRONT_LINE = re.compile(
     r"| *- \"?[0-9a-f]{64}\"?)",
     re.MULTILINE,
 )
+_GIVEN_LINE = re.compile(r"^(?:conversation_id|chat_link): .*", re.MULTILINE)
+"""Ids that others gave."""
 _FILED = re.compile(r'^wing: "?([\w-]+)"?$|^room: "?([\w-]+)"?$', re.MULTILINE)
 _ROOMS = re.compile(r"^rooms:\n((?: *- .*\n)*)", re.MULTILINE)
 _ROOM_WORD = re.compile(rf"(?<=- ){_ROOM}(?=\n)")
@@ -349,6 +363,7 @@ def page(text: str) -> Iterator[Made]:
     head = found.end() if (found := _HEAD.match(text)) else 0
     front = text[:head] if head else text.partition("\n\n# ")[0] if text.startswith("type: ") else ""
     yield from _of(front, _FRONT_LINE)
+    yield from _of(front, _GIVEN_LINE, short=True)
     for filed in _FILED.finditer(front):
         if (filed[1] or filed[2]) in words():
             yield Made(*filed.span(1 if filed[1] else 2))

@@ -285,3 +285,29 @@ def test_all_that_is_not_made_is_changed_and_nothing_else(text: str, nature: mad
     kept = {at for one in whole for at in range(one.start, one.end)}
     shown = made.between(text, nature, lambda piece: "\x01" * len(piece))
     assert shown == "".join(text[at] if at in kept else "\x01" for at in range(len(text)))
+
+
+@pytest.mark.parametrize("nature", NATURES)
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{}",
+        '"{}"',
+        '{{"{}": 3}}',
+        '{{"kind": "{}"}}',
+        '[1, "{}"]',
+        "---\ntype: conversation\nconversation_id: {}\nchat_link: https://chat.example/c/{}\norigin: {}\n---\n\n# x\n",
+        "### 2026-11-30 14:30 · {}",
+        "- 2026-11-30T14:30:00+00:00 · 20261130-1430-abcdef1 · {} · `x`",
+        "sessions/2026-11-30/1430-abcdef1-{}.md",
+        "conversations/chatgpt/2026/2026-11-30-{}-1a2b3c4d.md",
+    ],
+)
+@pytest.mark.parametrize(
+    "value", ["alice_secret_2024", "AureliaCorp", "MY_TOKEN_VALUE", "plans-for-aurelia", "李雷和韩梅梅的密码"]
+)
+def test_a_long_value_is_spared_nowhere_whatever_it_looks_like(nature: made.Nature, template: str, value: str) -> None:
+    text = template.replace("{}", value).replace("{{", "{").replace("}}", "}")
+    assert Probes([value]).in_text(text, nature)
+    place = (text.index(value), text.index(value) + len(value))
+    assert made.told(text, [place], nature) == [place]
