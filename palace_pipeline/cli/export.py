@@ -120,6 +120,7 @@ def run_export(folder: Path, to: Kind, asked: Asked, *, folded: bool, overwrite:
                 "written": done.counts["written"],
                 "unchanged": done.counts["unchanged"],
                 "index": done.index,
+                "earlier": done.earlier,
                 "files": done.files,
                 "skipped": [asdict(skip) for skip in done.skipped],
             }
@@ -131,6 +132,8 @@ def run_export(folder: Path, to: Kind, asked: Asked, *, folded: bool, overwrite:
     else:
         same = f", {done.counts['unchanged']:,} unchanged" if done.counts["unchanged"] else ""
         out(f"{counted(done.counts['written'], 'file')} written{same}: {target / (done.index or '')}")
+        if done.earlier:
+            out(f"The index lists {counted(done.earlier, 'file')} of earlier exports as well.")
     for skip in done.skipped[:_NAMED]:
         out(f"left out: {skip.where}: {skip.reason}")
     if len(done.skipped) > _NAMED:

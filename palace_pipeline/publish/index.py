@@ -8,17 +8,17 @@ from html import escape
 from urllib.parse import quote
 
 from palace_pipeline.publish.html import document
-from palace_pipeline.transcripts.page_labels import PRODUCTS
 from palace_pipeline.transcripts.page_tail import no_html, squeezed
 
 
 @dataclass(slots=True, frozen=True)
 class Entry:
-    """One exported conversation: its file beside the index, and what a search found in it."""
+    """One exported conversation: its file beside the index, and what a search found in it. `source`: the product, for
+    people; '' (as 0 messages) if all that is known is the file."""
 
     file: str
     title: str
-    provider: str
+    source: str
     date: str
     messages: int
     language: str
@@ -31,7 +31,7 @@ def index_html(title: str, entries: Sequence[Entry]) -> str:
 
 
 def _html(title: str, entries: Sequence[Entry]) -> Iterator[str]:
-    yield f'<header>\n<h1 dir="auto">{escape(title)}</h1>\n<p>{_count(len(entries))}</p>\n</header>\n<main>\n'
+    yield f'<header>\n<h1 dir="auto">{escape(title)}</h1>\n<p>{_conversations(entries)}</p>\n</header>\n<main>\n'
     months = [entry.date[:7] for entry in entries]
     by_month = months == sorted(months) and len(set(months)) > 1
     month: str | None = None
@@ -45,13 +45,14 @@ def _html(title: str, entries: Sequence[Entry]) -> Iterator[str]:
         language = f' lang="{entry.language}"' if entry.language else ""
         link = f'<a href="{escape(quote(entry.file))}" dir="auto">{escape(entry.title)}</a>'
         yield f'<li><time>{entry.date or "undated"}</time><span class="what"{language}>{link}{quotes}</span>'
-        yield f"<small>{escape(PRODUCTS.get(entry.provider, entry.provider))} · {entry.messages:,}</small></li>\n"
+        facts = " · ".join((escape(entry.source), _counted(entry.messages, "message"))) if entry.source else ""
+        yield f"<small>{facts}</small></li>\n"
     yield "</ul>\n</main>\n" if month is not None else "</main>\n"
 
 
 def index_markdown(title: str, entries: Sequence[Entry]) -> str:
     """The entries in their order, a line each."""
-    lines = [f"# {no_html(title)}\n", f"{_count(len(entries))}\n"]
+    lines = [f"# {no_html(title)}\n", f"{_conversations(entries)}\n"]
     for entry in entries:
         name = no_html(entry.title).replace("[", "\\[").replace("]", "\\]")
         lines.append(f"- {entry.date or 'undated'} [{name}](<{quote(entry.file)}>)")
@@ -59,5 +60,9 @@ def index_markdown(title: str, entries: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _count(number: int) -> str:
-    return "1 conversation" if number == 1 else f"{number:,} conversations"
+def _conversations(entries: Sequence[Entry]) -> str:
+    return _counted(len(entries), "conversation")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"

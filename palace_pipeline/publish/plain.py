@@ -12,7 +12,7 @@ from palace_pipeline.model import DOCUMENT_PROVIDERS
 from palace_pipeline.publish.links import Links
 from palace_pipeline.publish.view import Part, View, file_line
 from palace_pipeline.transcripts.front_matter import Value, dump
-from palace_pipeline.transcripts.page_labels import PRODUCTS
+from palace_pipeline.transcripts.page_labels import SOURCES
 from palace_pipeline.transcripts.page_tail import closing_lines, no_html, squeezed
 
 _SPECIAL = re.compile(r"([\[\]\\*_`])")
@@ -23,7 +23,7 @@ def markdown(view: View, links: Links) -> str:
     facts: dict[str, Value] = {
         "title": view.title,
         "date": view.dates[0] or None,
-        "source": PRODUCTS.get(view.provider, view.provider),
+        "source": SOURCES.get(view.provider, view.provider),
     }
     out = [f"---\n{dump(facts)}---\n\n# {no_html(view.title)}\n\n{view.summary}\n"]
     for part in view.parts:

@@ -7,7 +7,7 @@ moment: one in which something is found, and a conversation that is withheld, st
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from palace_pipeline.model import Conversation, Skip
 from palace_pipeline.publish import docx
 from palace_pipeline.publish.browser import Browser, browser
 from palace_pipeline.publish.chosen import Chosen
+from palace_pipeline.publish.earlier import earlier
 from palace_pipeline.publish.html import page
 from palace_pipeline.publish.index import Entry, index_html, index_markdown
 from palace_pipeline.publish.links import Links
@@ -33,6 +34,7 @@ from palace_pipeline.stages.withheld import hits
 from palace_pipeline.store.files import make_folder
 from palace_pipeline.store.home import Home
 from palace_pipeline.store.lake import Key, LakeDamaged, month_of
+from palace_pipeline.transcripts.page_labels import SOURCES
 from palace_pipeline.transcripts.page_path import page_name
 from palace_pipeline.transcripts.rows import conversations_of
 from palace_pipeline.workspace.shown_since import shows_since
@@ -62,6 +64,8 @@ class Exported:
     messages: int = 0
     skipped: list[Skip] = field(default_factory=list[Skip])
     index: str | None = None
+    earlier: int = 0
+    """Files of exports before this one that lie in the folder and stand in the index, too."""
 
 
 def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
@@ -71,6 +75,7 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
     if not chosen:
         return done
     entries: list[Entry] = []
+    hidden: set[str] = set()
     with ExitStack() as stack:
         printer: Browser | None = None
         if order.kind == "pdf":
@@ -84,7 +89,9 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
         for number, (one, found) in enumerate(_loaded(home, chosen, ledger.conversation, done), start=1):
             report("export", number, len(chosen))
             if found is None:
-                done.skipped.append(_skip("withheld: it may hold something that must not be shown", one.key))
+                hidden.add(names[one.key])
+                reason = "withheld: it may hold something that must not be shown"
+                done.skipped.append(_skip(reason + _still_there(order.folder, names[one.key]), one.key))
                 continue
             view = view_of(found, home.settings.zone, folded=order.folded, most=_MOST_FOLDED[order.kind])
             plain = markdown(view, links)
@@ -92,10 +99,10 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
             places = hits(funnel, [("file name", name)], made.path) + hits(funnel, [("text", plain)], made.page)
             provider, session = one.key
             if places or (provider == "session" and shows_since(home.path, home.key, session, name, plain)):
+                hidden.add(name)
                 kinds = ", ".join(sorted({kind for _, kind in places} or {"secret"}))
-                done.skipped.append(
-                    _skip(f"a second look found something to be masked ({kinds}); run: palace ingest", one.key)
-                )
+                reason = f"a second look found something to be masked ({kinds}); run: palace ingest"
+                done.skipped.append(_skip(reason + _still_there(order.folder, name), one.key))
                 continue
             outcome = _write(order.folder / name, view, plain, links, order, printer)
             done.counts[outcome] += 1
@@ -106,10 +113,18 @@ def export(home: Home, chosen: Sequence[Chosen], order: Order) -> Exported:
             done.files.append(name)
             done.messages += view.messages
             entries.append(
-                Entry(name, view.title, view.provider, view.dates[0], view.messages, view.language, one.quotes)
+                Entry(
+                    name,
+                    view.title,
+                    SOURCES.get(provider, provider),
+                    view.dates[0],
+                    view.messages,
+                    view.language,
+                    one.quotes,
+                )
             )
         if entries:
-            _write_index(order, entries, done)
+            _write_index(order, funnel, entries, hidden, done)
     return done
 
 
@@ -130,16 +145,35 @@ def _write(path: Path, view: View, plain: str, links: Links, order: Order, print
     return put(path, steady(pdf), "pdf", overwrite=order.overwrite)
 
 
-def _write_index(order: Order, entries: Sequence[Entry], done: Exported) -> None:
-    markdown_too = order.kind == "md"
-    done.index = "index.md" if markdown_too else "index.html"
-    text = (index_markdown if markdown_too else index_html)(order.title, entries)
-    kind: Kind = "md" if markdown_too else "html"
+def _write_index(order: Order, funnel: Funnel, entries: list[Entry], hidden: set[str], done: Exported) -> None:
+    """The index of the folder: of this export, in its order, or by date together with what earlier ones left there."""
+    kind: Kind = "md" if order.kind == "md" else "html"
+    done.index = f"index.{kind}"
+    title, besides = order.title, hidden | {entry.file for entry in entries}
+    if before := list(_shown(funnel, earlier(order.folder, done.index, kind, besides), done.index, done)):
+        done.earlier = len(before)
+        title, entries = "Conversations", sorted([*entries, *before], key=lambda entry: (entry.date, entry.file))
+    text = (index_markdown if kind == "md" else index_html)(title, entries)
     outcome = put(order.folder / done.index, text.encode("utf-8", "replace"), kind, overwrite=order.overwrite)
     if outcome == "in the way":
         reason = "another index is there; it was left as it is (--overwrite replaces it)"
         done.skipped.append(Skip(reason, done.index, expected=False, unit="file"))
-        done.index = None
+        done.index, done.earlier = None, 0
+
+
+def _shown(funnel: Funnel, before: Iterable[Entry], index: str, done: Exported) -> Iterator[Entry]:
+    """Those of earlier exports that the rules of this moment let stand in an index."""
+    reason = "a file of an earlier export, of which the index would show what is to be masked now; it is not listed"
+    for entry in before:
+        in_name = hits(funnel, [("file name", entry.file)], made.path)
+        if in_name or hits(funnel, [("text", "\n".join([entry.title, *entry.quotes]))], made.page):
+            done.skipped.append(Skip(reason, index if in_name else entry.file, expected=False, unit="file"))
+        else:
+            yield entry
+
+
+def _still_there(folder: Path, name: str) -> str:
+    return "; a file of it from an earlier export is still in the folder: delete it" if (folder / name).exists() else ""
 
 
 def _skip(reason: str, key: Key) -> Skip:

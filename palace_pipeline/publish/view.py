@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from palace_pipeline.model import DOCUMENT_PROVIDERS, VISIBLE_ROLES, Attachment, Citation, Conversation, Message
-from palace_pipeline.transcripts.page_labels import name_of, said_by, shown_rows, summary_of
+from palace_pipeline.transcripts.page_labels import SOURCES, name_of, said_by, shown_rows, summary_of
 from palace_pipeline.transcripts.page_tail import size_in_words, squeezed
 from palace_pipeline.transcripts.terms import written_traditionally
 
@@ -89,7 +89,7 @@ def view_of(conversation: Conversation, zone: tzinfo, *, folded: bool = True, mo
     return View(
         title=title,
         provider=conversation.provider,
-        summary=summary_of(conversation, rows, _zone_name(zone)),
+        summary=summary_of(conversation, rows, _zone_name(zone), SOURCES),
         dates=(min(days), max(days)) if days else ("", ""),
         language=language_of(" ".join([title, *(part.text[:_LANGUAGE_BY] for part in said[:8])])) or "en",
         chatty=len(speakers) > 1,

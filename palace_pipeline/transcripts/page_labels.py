@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from palace_pipeline.model import DOCUMENT_PROVIDERS, VISIBLE_ROLES, Conversation, Message
 from palace_pipeline.transcripts.page_tail import no_html, squeezed
@@ -23,6 +23,32 @@ PRODUCTS = {
     "vscode-copilot": "Copilot",
     "copilot-cli": "Copilot",
 }
+SOURCES = {
+    **PRODUCTS,
+    "claude-code": "Claude Code",
+    "gemini-cli": "Gemini CLI",
+    "ai-studio": "Google AI Studio",
+    "grok-cli": "Grok CLI",
+    "vscode-copilot": "VS Code Copilot",
+    "copilot-cli": "Copilot CLI",
+    "cursor": "Cursor",
+    "openclaw": "OpenClaw",
+    "hermes": "Hermes",
+    "open-webui": "Open WebUI",
+    "librechat": "LibreChat",
+    "lm-studio": "LM Studio",
+    "continue": "Continue",
+    "slack": "Slack",
+    "discord": "Discord",
+    "telegram": "Telegram",
+    "whatsapp": "WhatsApp",
+    "sharegpt": "ShareGPT",
+    "transcript": "Transcript",
+    "markdown": "Markdown",
+    "text": "Text",
+    "session": "Session",
+}
+"""Where a conversation was held, in what is made for others; `PRODUCTS` is who answered."""
 CHAT_LINKS = {"chatgpt": "https://chatgpt.com/c/", "claude": "https://claude.ai/chat/"}
 """Where a conversation is seen in its product: an address that its id follows."""
 _FOLDED = {"tool_call": "Tool call", "tool_result": "Tool result", "thinking": "Thinking", "system": "System"}
@@ -47,10 +73,12 @@ def heading_of(conversation: Conversation, rows: Sequence[Message]) -> str:
     return no_html(name_of(conversation, rows))
 
 
-def summary_of(conversation: Conversation, rows: Sequence[Message], zone: str = "UTC") -> str:
-    """Product, number of visible messages, and what the times are in (`zone`)."""
+def summary_of(
+    conversation: Conversation, rows: Sequence[Message], zone: str = "UTC", names: Mapping[str, str] = PRODUCTS
+) -> str:
+    """Product (by its name in `names`), number of visible messages, and what the times are in (`zone`)."""
     visible = [m for m in rows if m.role in VISIBLE_ROLES]
-    parts = [PRODUCTS.get(conversation.provider, conversation.provider)]
+    parts = [names.get(conversation.provider, conversation.provider)]
     parts.append("1 message" if len(visible) == 1 else f"{len(visible)} messages")
     if any(m.created_at for m in rows):
         parts.append(f"times in {zone}")

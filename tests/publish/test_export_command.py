@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -143,6 +144,62 @@ def test_a_chat_that_is_exported_too_is_linked_as_a_file(archive: Run, tmp_path:
     assert f'<a href="{other}"' in (tmp_path / "both" / page).read_text("utf-8")
     archive("export", str(tmp_path / "one"), "chatgpt:again")
     assert '<a href="https://chatgpt.com/c/lighthouse"' in (tmp_path / "one" / page).read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_into_the_folder_of_another_keeps_the_links_of_both(archive: Run, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "out"
+    index = folder / ("index.md" if kind == "md" else "index.html")
+    first = archive("export", "--to", kind, str(folder), "--search", "lighthouse", "--json").json["files"]
+    second = archive("export", "--to", kind, str(folder), "chatgpt:garden", "--json").json
+    assert (second["earlier"], len(second["files"])) == (len(first), 1)
+    links = [quote(name) for name in sorted([*first, *second["files"]])]
+    text = index.read_text("utf-8")
+    assert [text.count(link) for link in links] == [1] * 3
+    assert sorted(links, key=text.index) == links  # by date
+    assert "ran out of **diesel**" in text
+    assert "# Conversations" in text or '<h1 dir="auto">Conversations<' in text
+    said = archive("export", "--to", kind, str(folder), "chatgpt:garden").out
+    assert "The index lists 2 files of earlier exports as well." in said
+    assert index.read_text("utf-8") == text
+    whole = archive("export", "--to", kind, str(folder), "--all", "--json").json
+    assert (whole["earlier"], whole["unchanged"]) == (0, 3)
+
+
+def test_an_index_lists_what_lies_there_and_nothing_else(archive: Run, tmp_path: Path) -> None:
+    """A file that is gone is no link; one that somebody changed still is; one that no index names is found by its seal."""
+    folder = tmp_path / "out"
+    names = archive("export", str(folder), "--all", "--json").json["files"]
+    gone, changed, alone, again = names
+    (folder / gone).unlink()
+    (folder / changed).write_text("mine")
+    archive("export", "--overwrite", str(folder), "chatgpt:garden")
+    index = folder / "index.html"
+    index.write_text("mine")
+    archive("export", "--overwrite", str(folder), "chatgpt:garden")
+    text = index.read_text("utf-8")
+    assert [quote(name) in text for name in names] == [False, False, True, True]
+    assert f">{alone[11:-14].replace('-', ' ')}</a>" in text
+    (folder / "notes.html").write_text("<p>mine</p>")
+    archive("export", "--to", "docx", str(folder), "chatgpt:garden")
+    text = index.read_text("utf-8")
+    assert "notes.html" not in text
+    assert text.count(quote(again)) == 1
+    assert text.count(quote(again.replace(".html", ".docx"))) == 1
+
+
+def test_what_must_not_be_shown_any_more_is_not_linked_either(copy: Path, palace: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert palace("export", str(folder), "--all", home=copy).code == 0
+    (copy / "palace.toml").write_text(
+        '[redaction]\nprivate_patterns = ["zebrafish-[0-9]+", "(?i)the lighthouse lit"]\n'
+    )
+    result = palace("export", str(folder), "chatgpt:database", "chatgpt:garden", home=copy)
+    assert result.code == 1
+    assert "a file of it from an earlier export is still in the folder: delete it" in result.out
+    text = (folder / "index.html").read_text("utf-8")
+    assert "garden" not in text
+    assert "database" in text
 
 
 def test_an_index_of_a_search_has_its_quotes(archive: Run, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ HOSTILE = [
 def test_hostile_text_is_only_text(text: str) -> None:
     harmless(shown(text, text, text, text, title=text))
     harmless(shown(text, text, title=text, provider="markdown"))
-    harmless(index_html(text, [Entry("a.html", text, "chatgpt", "2024-05-03", 1, "", (text,))]))
+    harmless(index_html(text, [Entry("a.html", text, text, "2024-05-03", 1, "", (text,))]))
 
 
 @given(
