@@ -139,6 +139,22 @@ def test_a_purged_value_is_masked_everywhere_and_stays_masked(home: Home, tmp_pa
     }
 
 
+@pytest.mark.parametrize("name", ["李雷", "欧阳娜", "김철수", "たなか"])
+def test_a_name_of_two_or_three_characters_can_be_purged(home: Home, tmp_path: Path, name: str) -> None:
+    shown = chat("shown", f"昨天和{name}吃饭，{name}说好", f"{name} is fine")
+    shown["title"] = f"和{name}的计划"
+    file = export(tmp_path / "in/a.json", shown, chat("stays", OTHER, "begin in March", start=START + DAY))
+    take(home, file)
+    purged = forget_value(home, name, vault=True)
+    assert purged.clean, purged.proof.found
+    left = everything(home)
+    for form in (name.encode(), json.dumps(name)[1:-1].encode()):
+        assert form not in left
+    assert "昨天和[REDACTED:purged]吃饭" in next(home.conversations.rglob("*purged*.md")).read_text(encoding="utf-8")
+    take(home, file)
+    assert name.encode() not in everything(home)
+
+
 # --- whole logs, channels, files with several conversations -----------------------------------------------------------
 
 

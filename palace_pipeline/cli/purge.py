@@ -19,7 +19,7 @@ from palace_pipeline.purge import (
     shown_paths,
 )
 from palace_pipeline.purge.targets import LEAST_BYTES as LEAST_SAID
-from palace_pipeline.redaction.forgotten import SHORTEST
+from palace_pipeline.redaction.forgotten import TOO_SHORT, is_enough
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace.forgetting import forget_conversations
 from palace_pipeline.workspace.names import folder_of, is_id
@@ -131,8 +131,8 @@ def _read_value() -> str:
         except UnicodeDecodeError:
             raise UsageError("the value on stdin is no UTF-8") from None
         value = value.removesuffix("\n").removesuffix("\r")
-    if len(value) < SHORTEST:
-        raise UsageError(f"a value needs at least {SHORTEST} characters: a shorter one would tear holes into words")
+    if not is_enough(value):
+        raise UsageError(TOO_SHORT)
     return value
 
 

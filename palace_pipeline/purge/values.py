@@ -20,12 +20,12 @@ from palace_pipeline.purge.proof import shows
 from palace_pipeline.redaction import made
 from palace_pipeline.redaction.forgetting import without_forgotten
 from palace_pipeline.redaction.forgotten import (
-    SHORTEST,
     Forgotten,
     find_in_name,
     forget,
     forget_name,
     forms,
+    is_enough,
     masked_name,
     masked_path,
     masked_paths,
@@ -104,7 +104,7 @@ def name_forms(value: str) -> list[str]:
     """How a value stands in names of files (in lower case, and as names are made of titles), nothing if too little of it
     does. Of a long one only the beginning may stand there."""
     found = dict.fromkeys([value.lower(), slug(value)]) if any(map(str.isalnum, value)) else ()
-    return [form for form in found if len(form) >= SHORTEST]
+    return list(filter(is_enough, found))
 
 
 def _in_raw(probes: Probes, data: bytes) -> bool:

@@ -15,6 +15,7 @@ import urllib.parse
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from unicodedata import east_asian_width
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ from palace_pipeline.redaction import made
 from palace_pipeline.redaction.made import WORD, Nature, is_path, told
 
 SHORTEST = 4
-"""Characters: a shorter value would tear holes into ordinary words."""
+"""Letters: a shorter value would tear holes into ordinary words. A wide character (Chinese, Japanese, Korean) counts as
+two: most Chinese names have two or three."""
 SHORTEST_ENCODED = 8
 """Characters of base64: shorter ones come by chance in long runs of it."""
 LEAST_ANYWHERE = 12
@@ -45,8 +47,8 @@ class Forgotten:
 
 def forget(value: str, key: bytes) -> Forgotten:
     """What is kept of a value under the archive's key. Raises ValueError if it is too short to be looked for."""
-    if len(value) < SHORTEST:
-        raise ValueError(f"a value to be forgotten needs at least {SHORTEST} characters")
+    if not is_enough(value):
+        raise ValueError(TOO_SHORT)
     codes = _codes(value)
     with np.errstate(over="ignore"):
         rolling = np.uint64((codes * _powers(len(codes), key)).sum())
@@ -207,7 +209,18 @@ def forms(value: str) -> list[str]:
         inner = base64.b64encode(b"\0" * lead + data).rstrip(b"=")[(0, 2, 3)[lead] : ((lead + len(data)) * 8) // 6]
         if len(inner) >= SHORTEST_ENCODED:
             found += [inner.decode(), inner.decode().replace("+", "-").replace("/", "_")]
-    return list(dict.fromkeys(form for form in found if len(form) >= SHORTEST))
+    return list(dict.fromkeys(filter(is_enough, found)))
+
+
+def is_enough(value: str) -> bool:
+    """Is a value long enough to be looked for?"""
+    return len(value) >= SHORTEST or sum(1 + (east_asian_width(one) in "WF") for one in value) >= SHORTEST
+
+
+TOO_SHORT = (
+    f"a value needs at least {SHORTEST} letters, or {SHORTEST // 2} Chinese, Japanese or Korean characters: a shorter one would "
+    "tear holes into words"
+)
 
 
 def _codes(text: str) -> NDArray[np.uint64]:

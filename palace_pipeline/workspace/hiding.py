@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from palace_pipeline.redaction import made
 from palace_pipeline.redaction.forgotten import (
-    SHORTEST,
     WORD,
     Forgotten,
     forms,
+    is_enough,
     is_in,
     is_path,
     masked,
@@ -72,7 +72,7 @@ class Hide:
 
 def hide_secrets(secrets: Mapping[str, str]) -> Hide:
     """Secrets (value -> kind) that an entry has just shown, as they are and as other files write them."""
-    spelled = {form: kind for value, kind in secrets.items() for form in _spellings(value) if len(form) >= SHORTEST}
+    spelled = {form: kind for value, kind in secrets.items() for form in _spellings(value) if is_enough(form)}
     masks = {form: f"[REDACTED:{spelled[form]}]" for form in sorted(spelled, key=len, reverse=True)}
     in_names = {form: slug(f"redacted {kind}") for value, kind in secrets.items() if (form := name_of(value))}
 

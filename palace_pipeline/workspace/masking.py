@@ -98,7 +98,7 @@ def note_claims(claims: Path, secrets: Mapping[str, str], key: bytes) -> None:
     """Keep what finds these secrets again, in every form in which data writes them."""
     found: set[Claim] = set()
     for value, kind in secrets.items():
-        found |= {Claim(kind, forget(form, key)) for form in forms(value) if len(form) >= SHORTEST}
+        found |= {Claim(kind, forget(form, key)) for form in forms(value)}
         if name := name_of(value):
             found.add(Claim(f"{_OF_NAME}{kind}", forget_name(name, key)))
     add_claims(claims, found)

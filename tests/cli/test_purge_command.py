@@ -70,7 +70,7 @@ def test_wrong_usage_changes_nothing_and_says_what_to_write(
         (("nobody", "--yes"), "no conversation"),
         (("--yes",), "--value-from-stdin"),
         (("chat-one", "--value-from-stdin", "--yes"), "--value-from-stdin"),
-        (("--value-from-stdin", "--yes"), "at least 4 characters"),
+        (("--value-from-stdin", "--yes"), "at least 4 letters"),
     ):
         result = archive("purge", *arguments)
         assert result.code == 2, arguments

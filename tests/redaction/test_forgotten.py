@@ -40,5 +40,7 @@ def test_another_key_knows_nothing() -> None:
 
 
 def test_a_value_that_is_too_short_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 4"):
-        forget("abc", KEY)
+    for value in ("abc", "李", "a雷", "…—"):
+        with pytest.raises(ValueError, match="at least 4"):
+            forget(value, KEY)
+    assert forget("李雷", KEY).length == 2
