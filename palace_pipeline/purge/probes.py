@@ -147,7 +147,8 @@ _NATURES: dict[str, Nature] = {
     **dict.fromkeys(("conversation_id", "doc_id", "document_id", "forked_from", "superseded_by"), made.ident),
     "parent_conversation_id": made.ident,
     **dict.fromkeys(("message_id", "parent_id"), made.message_ident),
-    **dict.fromkeys(("wing", "room", "value"), made.own),
+    **dict.fromkeys(("wing", "room"), made.filed),
+    "value": made.own,
 }
 
 

@@ -285,6 +285,12 @@ def own(text: str) -> Iterator[Made]:
             yield made
 
 
+def filed(text: str) -> Iterator[Made]:
+    """A wing or a room: one of ours, or a name that somebody gave."""
+    if text in words():
+        yield Made(0, len(text))
+
+
 def raw(text: str) -> Iterator[Made]:
     """Raw bytes of an export, as text: what a product writes there looks like what people say, so only what cannot be said."""
     yield from _of(text, _TIMES, _quoted_words())

@@ -311,3 +311,8 @@ def test_a_long_value_is_spared_nowhere_whatever_it_looks_like(nature: made.Natu
     assert Probes([value]).in_text(text, nature)
     place = (text.index(value), text.index(value) + len(value))
     assert made.told(text, [place], nature) == [place]
+
+
+def test_the_name_of_a_project_is_said_and_the_name_of_a_room_of_ours_is_not() -> None:
+    assert Probes(["proj"]).in_column("clean/drawers", "wing", "my_proj", made.said)
+    assert not Probes(["general"]).in_column("clean/drawers", "room", "general", made.said)
