@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, counted, out, out_json, progress
 from palace_pipeline.settings import Settings, default_home, load_settings
+from palace_pipeline.transcripts.page_labels import called
 
 if TYPE_CHECKING:
     from palace_pipeline.exports.parse import Looked
@@ -38,7 +39,8 @@ def run_parse(path: Path, *, as_json: bool) -> int:
         return NOT_TAKEN if bad else 0
     for conversation in understood["conversations"]:
         seen = sum(message["role"] in ("user", "assistant", "bot") for message in conversation["messages"])
-        title = conversation["title"] or "untitled"
+        asked = (one["text"] for one in conversation["messages"] if one["role"] == "user" and one["text"].strip())
+        title = called(conversation["title"], next(asked, ""))
         messages = f"{seen:5} message{' ' if seen == 1 else 's'}"
         out(f"{conversation['start_date'] or 'undated':10}  {conversation['provider']:12}  {messages}  {title}")
     for skip in understood["skipped"]:
@@ -76,7 +78,7 @@ def run_redaction_report(path: Path, *, as_json: bool) -> int:
     reports: list[Report] = []
     looked, funnel = Looked(), _funnel()
     with progress():
-        found = list(what_would_be_masked(distinct_conversations(path, reports, looked), funnel))
+        found = list(what_would_be_masked(distinct_conversations(path, reports, looked), funnel, called))
     masked = [place for place in found if isinstance(place, Masked)]
     withheld = [place for place in found if isinstance(place, Withheld)]
     kinds = by_kind(masked)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, out, out_json, say, shown, table
+from palace_pipeline.cli.talk import NOT_TAKEN, UsageError, console, counted, out, out_json, say, shown, table
 from palace_pipeline.settings import load_settings
 from palace_pipeline.store.home import Home
 
@@ -143,7 +143,7 @@ def run_search(
         head = (
             (f"{best.date or 'undated':10}", "cyan"),
             "  ",
-            (shown(found.title or "untitled"), "bold"),
+            (shown(found.name), "bold"),
             f"  {best.score:.2f}",
         )
         screen.print(Text.assemble(*head))
@@ -153,7 +153,7 @@ def run_search(
         screen.print(marked(best.quote, best.marks))
         for line in after:
             screen.print(Text(f"    {line}", "dim"))
-        more = f"  (+{len(found.hits) - 1} more)" if len(found.hits) > 1 else ""
+        more = f"  (and {counted(len(found.hits) - 1, 'more message')})" if len(found.hits) > 1 else ""
         screen.print(Text(f"    {found.page}{more}", "dim"))
         if found.alike:
             screen.print(Text(f"    nearly the same: {', '.join(other.page for other in found.alike)}", "dim"))

@@ -42,15 +42,13 @@ def show_preview(preview: dict[str, Any]) -> None:
         for outcome in ("new", "updated"):
             chosen = [c for c in mine if c["outcome"] == outcome]
             for conversation in chosen[:MOST]:
-                out(
-                    f"  {outcome:9}{_days(conversation):25}{_messages(conversation):24}{conversation['title'] or 'untitled'}"
-                )
+                out(f"  {outcome:9}{_days(conversation):25}{_messages(conversation):24}{conversation['name']}")
             if len(chosen) > MOST:
                 out(f"  and {len(chosen) - MOST} more {outcome}; --json lists all")
         if of["samples"]:
             out("  understood like this, for example:")
         for sample in of["samples"]:
-            out(f"    {_days(sample)}  {sample['title'] or 'untitled'}")
+            out(f"    {_days(sample)}  {sample['name']}")
             out(f"      {_who(sample)}")
             if sample["first_words"]:
                 out(f"      “{sample['first_words']}”")

@@ -148,7 +148,7 @@ def run_try(file: Path, *, as_json: bool) -> int:
         _show_moves(trial.wing_moves)
     for example in trial.examples:
         out(
-            f"{example.before} → {example.after} ({example.confidence:.2f})  {example.day or 'undated'}  {_titled(example.title)}"
+            f"{example.before} → {example.after} ({example.confidence:.2f})  {example.day or 'undated'}  {example.name}"
         )
         out(f"    {example.quote}")
         out(f"    {example.page}")
@@ -208,7 +208,3 @@ def _row(kind: str, change: Change, drawers: int) -> dict[str, Any]:
 
 def _of(count: int, drawers: int) -> str:
     return f"{counted(count, 'drawer')} ({count / drawers:.0%})"
-
-
-def _titled(title: str) -> str:
-    return title or "untitled"

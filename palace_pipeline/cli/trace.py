@@ -27,6 +27,7 @@ HOW: dict[How, str] = {
     "exact": "in these words",
     "words": "with all of these words",
     "together": "with all of these words in one exchange",
+    "beside": "only beside what was said: in a title, the name of who speaks or the question answered",
     "related": "in other forms of these words",
     "meaning": "by meaning only",
 }
@@ -34,6 +35,7 @@ _BEFORE: dict[How, str] = {
     "exact": "holds these words",
     "words": "holds these words",
     "together": "stands in an exchange that holds these words",
+    "beside": "has these words beside it",
     "related": "holds other forms of these words",
     "meaning": "is as near in meaning",
 }
@@ -123,12 +125,13 @@ def run_timeline(query: str, only: Filters, *, limit: int, as_json: bool) -> int
     screen = console()
     for one in found.stations:
         reach = "" if one.first_date == one.last_date else f" to {one.last_date}"
+        said = counted(one.mentions, "mention") if one.mentions else "only beside what was said, as in its title"
         screen.print(
             Text.assemble(
                 (f"{one.first_date or 'undated'}{reach}", "cyan"),
                 "  ",
-                (shown(one.title or "untitled"), "bold"),
-                (f"  {one.provider}, {counted(one.mentions, 'mention')}", "dim"),
+                (shown(one.name), "bold"),
+                (f"  {one.provider}, {said}", "dim"),
             )
         )
         screen.print(marked(one.mention.hit.quote, one.mention.hit.marks))
@@ -179,7 +182,7 @@ def run_day(day: str, *, provider: str | None, as_json: bool) -> int:
         screen.print(
             Text.assemble(
                 (f"{reach:12}", "cyan"),
-                (shown(talk.title or "untitled"), "bold"),
+                (shown(talk.name), "bold"),
                 (f"  {talk.provider}, {count} messages", "dim"),
             )
         )
@@ -204,7 +207,7 @@ def run_thread(named: str, *, around: int | None, context: int, everything: bool
     if as_json:
         out_json(talk.as_json())
         return 0
-    out(f"{talk.title or 'untitled'}  ({talk.provider}:{talk.conversation_id}, {counted(talk.total, 'message')})")
+    out(f"{talk.name}  ({talk.provider}:{talk.conversation_id}, {counted(talk.total, 'message')})")
     if talk.page:
         out(talk.page)
     if talk.instead_of:
@@ -259,7 +262,7 @@ def run_similar(text: str | None, only: Filters, *, bar: float, limit: int, as_j
             Text.assemble(
                 (one.date or "undated", "cyan"),
                 "  ",
-                (shown(one.title or "untitled"), "bold"),
+                (shown(one.name), "bold"),
                 f"  {one.similarity:.2f}",
             )
         )
@@ -278,7 +281,7 @@ def show_mention(mention: Mention) -> None:
         Text.assemble(
             (day or "undated", "cyan"),
             "  ",
-            (shown(hit.title or "untitled"), "bold"),
+            (shown(hit.name), "bold"),
             (f"  {hit.provider}, {shown(said_by)}, {HOW[mention.how]}", "dim"),
         )
     )

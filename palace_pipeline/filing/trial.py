@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from heapq import nlargest
 from typing import Any
 
@@ -20,6 +21,8 @@ from palace_pipeline.model import KEY_SCHEMA
 from palace_pipeline.planner import EVER, due, split_by_month
 from palace_pipeline.rooms.classifier import Classifier, Filed, described, load_classifier, wing_of
 from palace_pipeline.rooms.examples import FALLBACK
+from palace_pipeline.search.corpus import Head, heads_of
+from palace_pipeline.search.rows import RowReader
 from palace_pipeline.settings import Settings, Wing
 from palace_pipeline.stages.common import batches, gone, key_of
 from palace_pipeline.stages.progress import report
@@ -37,14 +40,18 @@ _PER_MOVE = 2
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A drawer that would move. `quote`: verbatim the beginning of its redacted text. `confidence`: of its new room."""
+    """A drawer that would move. `name`: what people call its conversation. `quote`: verbatim the beginning of its redacted
+    text. `confidence`: of its new room."""
 
     before: str
     after: str
     confidence: float
     drawer_id: str
     day: str
+    provider: str
+    conversation_id: str
     title: str
+    name: str
     page: str
     quote: str
 
@@ -98,7 +105,7 @@ class _Tally:
 
     rooms: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     wings: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    talks: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    talks: dict[tuple[str, str], date] = field(default_factory=dict[tuple[str, str], date])
     without_vector: int = 0
     gone: int = 0
     examples: dict[tuple[str, str], list[Example]] = field(default_factory=dict[tuple[str, str], list[Example]])
@@ -132,7 +139,7 @@ def what_if(home: Home, tried: Settings) -> Trial:
         moves=_moves(tally.rooms),
         wings=_changes(tally.wings, ()),
         wing_moves=_moves(tally.wings),
-        examples=tuple(_chosen(tally.examples, _moves(tally.rooms))),
+        examples=_named(home.lake, tally, list(_chosen(tally.examples, _moves(tally.rooms)))),
         gone=tally.gone,
     )
 
@@ -176,7 +183,7 @@ def _compare(
         tally.rooms[move] += 1
         if move[0] == move[1]:
             continue
-        tally.talks.add(key)
+        tally.talks[key] = row["day"]
         kept = tally.examples.setdefault(move, [])
         kept.append(_example(row, head, place, pages[key]))
         tally.examples[move] = nlargest(_PER_MOVE, kept, key=lambda example: example.confidence)
@@ -194,7 +201,10 @@ def _example(row: Mapping[str, Any], head: Mapping[str, Any], place: Filed, page
         confidence=round(place.confidence, 4),
         drawer_id=row["drawer_id"],
         day=str(row["day"]) if head["dated"] else "",
+        provider=row["provider"],
+        conversation_id=row["conversation_id"],
         title=head["title"] or "",
+        name="",
         page=page,
         quote=beginning(row["text"]),
     )
@@ -207,6 +217,13 @@ def beginning(text: str, most: int = QUOTE) -> str:
         return line
     cut = line[: most + 1]
     return (cut.rsplit(None, 1)[0] if " " in cut.strip() else cut[:most]).rstrip()
+
+
+def _named(lake: Lake, tally: _Tally, examples: Sequence[Example]) -> tuple[Example, ...]:
+    """Examples with what people call their conversations."""
+    keys = dict.fromkeys((one.provider, one.conversation_id) for one in examples)
+    heads = heads_of(RowReader(lake), [(tally.talks[key], key) for key in keys])
+    return tuple(replace(one, name=heads.get((one.provider, one.conversation_id), Head()).name) for one in examples)
 
 
 def _changes(counts: Mapping[tuple[str, str], int], known: Iterable[str]) -> tuple[Change, ...]:

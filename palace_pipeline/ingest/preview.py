@@ -15,11 +15,14 @@ from palace_pipeline.ingest.tally import Tally
 from palace_pipeline.model import Conversation, short_hash
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.store.ledger import Key, Ledger
+from palace_pipeline.transcripts.page_labels import called
 
 SAMPLES = 5
 """Conversations of each format that are shown as they were understood."""
 FIRST_WORDS = 80
 """Characters of the first words that are shown."""
+ASKED = 2_000
+"""Characters of the first question that redaction gets to see of each conversation without a title."""
 CONTEXT = 100_000
 """Characters of a sample that redaction gets to see, so that what one message calls a password is masked in the first."""
 _BATCH = 500
@@ -27,16 +30,19 @@ _BATCH = 500
 
 @dataclass(slots=True)
 class _Read:
-    """What was read of a conversation. Days are those of the first and the last dated message that people see."""
+    """What was read of a conversation. `asked`: the beginning of what was asked first, where no title was read. Days are those
+    of the first and the last dated message that people see."""
 
     title: str | None = None
+    asked: str = ""
     first: str | None = None
     last: str | None = None
 
 
 @dataclass(slots=True)
 class Sample:
-    """A conversation as it was understood, still unredacted: `words` what somebody said first, `context` the rest."""
+    """A conversation as it was understood, still unredacted: `asked` what the user said first,
+    `words` what somebody did, `context` the rest."""
 
     key: Key
     format: str
@@ -47,6 +53,7 @@ class Sample:
     speakers: list[str]
     visible: int
     attachments: int
+    asked: str
     words: str
     context: list[str]
 
@@ -59,6 +66,7 @@ class Pick:
     format: str
     outcome: str
     title: str | None
+    asked: str
     first: str | None
     last: str | None
     messages: int
@@ -81,6 +89,7 @@ class Preview:
         days = sorted(day for message in conversation.visible_messages() if (day := _day(message)))
         read = self.read.setdefault(conversation.key, _Read())
         read.title = conversation.title or read.title
+        read.asked = "" if read.title else read.asked or _asked_first(conversation)[:ASKED]
         if days:
             read.first = min(read.first or days[0], days[0])
             read.last = max(read.last or days[-1], days[-1])
@@ -133,6 +142,7 @@ class Preview:
                     formats.get(key, ""),
                     chat.outcome if chat is not None else "unchanged",
                     read.title,
+                    read.asked,
                     read.first or day,
                     read.last or day,
                     row["messages"],
@@ -146,14 +156,16 @@ class Preview:
 
     def shown(self, funnel: Funnel, known_titles: Mapping[Key, str | None]) -> dict[str, Any]:
         """What may be shown. `known_titles`: clean titles of conversations that the archive has already."""
-        titles = _clean_titles(funnel, (pick.title for pick in self.picks if pick.title))
+        titles = _clean(funnel, (pick.title for pick in self.picks if pick.title))
+        asked = _clean(funnel, (pick.asked for pick in self.picks if pick.asked))
         conversations = [
             {
                 "format": pick.format,
                 "provider": pick.key[0],
                 "conversation_id": pick.key[1],
                 "outcome": pick.outcome,
-                "title": titles.get(pick.title or "") or known_titles.get(pick.key),
+                "title": (title := titles.get(pick.title or "") or known_titles.get(pick.key)),
+                "name": called(title, asked.get(pick.asked, "")),
                 "first_day": pick.first,
                 "last_day": pick.last,
                 "messages": pick.messages,
@@ -205,31 +217,37 @@ def _sample_of(format_name: str, conversation: Conversation, days: list[str]) ->
         list(dict.fromkeys(message.speaker for message in visible if message.speaker))[:SAMPLES],
         len(visible),
         sum(len(message.attachment) for message in conversation.messages),
+        _asked_first(conversation)[:CONTEXT],
         opening.text[:CONTEXT] if opening is not None else "",
         context,
     )
 
 
-def _clean_titles(funnel: Funnel, titles: Iterable[str]) -> dict[str, str]:
-    """Title -> title as it may be shown."""
-    unique = list(dict.fromkeys(titles))
+def _asked_first(conversation: Conversation) -> str:
+    return next((m.text for m in conversation.visible_messages() if m.role == "user" and m.text.strip()), "")
+
+
+def _clean(funnel: Funnel, texts_of_picks: Iterable[str]) -> dict[str, str]:
+    """Title, or what was asked first -> as it may be shown."""
+    unique = list(dict.fromkeys(texts_of_picks))
     clean: dict[str, str] = {}
     for at in range(0, len(unique), _BATCH):
         batch = unique[at : at + _BATCH]
-        texts = funnel.redact_fields({str(number): title for number, title in enumerate(batch)}).texts
-        clean |= {title: one_line(texts[str(number)]) for number, title in enumerate(batch)}
+        texts = funnel.redact_fields({str(number): text for number, text in enumerate(batch)}).texts
+        clean |= {text: one_line(texts[str(number)]) for number, text in enumerate(batch)}
     return clean
 
 
 def _shown_sample(funnel: Funnel, sample: Sample) -> dict[str, Any]:
-    fields = {"title": sample.title or "", "words": sample.words}
+    fields = {"title": sample.title or "", "words": sample.words, "asked": sample.asked}
     fields |= {f"speaker{number}": speaker for number, speaker in enumerate(sample.speakers)}
     fields |= {f"context{number}": text for number, text in enumerate(sample.context)}
     clean = funnel.redact_fields(fields).texts
     return {
         "provider": sample.key[0],
         "conversation_id": sample.key[1],
-        "title": one_line(clean["title"]) or None,
+        "title": (title := one_line(clean["title"]) or None),
+        "name": called(title, clean["asked"]),
         "first_day": sample.first,
         "last_day": sample.last,
         "messages": sample.visible,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from palace_pipeline.model import Conversation
@@ -52,9 +52,12 @@ class Withheld:
 
 
 def what_would_be_masked(
-    conversations: Iterable[tuple[Conversation, Iterable[str]]], funnel: Funnel
+    conversations: Iterable[tuple[Conversation, Iterable[str]]],
+    funnel: Funnel,
+    called: Callable[[str | None, str], str],
 ) -> Iterator[Masked | Withheld]:
-    """Every place, in the order of the texts. With each conversation the files that show it.
+    """Every place, in the order of the texts. `called`: the name of a conversation from its title and what was
+    asked first. With each conversation the files that show it.
 
     What stands in the name of a file is told once, before the first conversation of the file.
     """
@@ -71,7 +74,7 @@ def what_would_be_masked(
         shown_files = tuple(names[name] for name in files)
         texts = {name: text for name, text in conversation_fields(conversation) if name != "source_file"}
         clean = funnel.redact_fields(texts)
-        shown = f"{conversation.provider}: {clean.texts.get('title') or 'untitled'}"
+        shown = f"{conversation.provider}: {called(clean.texts.get('title'), _asked_first(conversation, clean))}"
         for name, reason in clean.withheld:
             yield Withheld(number, shown, shown_files, place_of(name), reason)
         yield from _places(clean, number, shown, shown_files, values)
@@ -91,6 +94,14 @@ def _places(clean: Clean, number: int, shown: str, files: tuple[str, ...], value
         preview = _around(clean.texts[found.field], at)
         place = place_of(found.field)
         yield Masked(number, shown, files, place, found.kind, found.rule, value, found.length, preview)
+
+
+def _asked_first(conversation: Conversation, clean: Clean) -> str:
+    """What the user asked first, redacted."""
+    rows = enumerate(conversation.messages)
+    asked = (number for number, row in rows if row.role == "user" and row.branch_active and row.hidden_reason is None)
+    texts = (clean.texts.get(f"messages.{number}.text", "") for number in asked)
+    return next((text for text in texts if text.strip()), "")
 
 
 def shown_name(funnel: Funnel, name: str) -> str:

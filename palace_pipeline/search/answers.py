@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from palace_pipeline.search.corpus import Corpus, Days, between, heads_of, messages_of, texts_of
+from palace_pipeline.search.corpus import Corpus, Days, Head, between, heads_of, messages_of, texts_of
 from palace_pipeline.search.near import Near
 from palace_pipeline.search.quotes import quote_of
 from palace_pipeline.search.ranking import (
@@ -44,7 +44,9 @@ class Hit:
     its rows. `score` orders the hits, also across questions; `dense` (a cosine, None without a vector) and `lexical` (a
     share of the question's words, about 0 to 2) are its parts. `date`: the message's day in the display zone; `at`: its
     instant in UTC, or its naive time; None if unknown. `quote` is a slice of the message, `marks` are start and end of
-    the matches in it (code points). `page` is relative to the home, '' before it is written.
+    the matches in it (code points). `title`: the source's, '' if it has none; `name`: what
+    people call the conversation, then the beginning of what was asked first. `page` is relative to the home, '' before it
+    is written.
     """
 
     provider: str
@@ -59,6 +61,7 @@ class Hit:
     date: str | None
     at: str | None
     title: str
+    name: str
     page: str
     wing: str | None
     room: str | None
@@ -101,7 +104,7 @@ class Answers:
         self._home = home
         self._rows = rows
         self._near = near
-        self._heads: dict[Key, tuple[str, bool]] = {}
+        self._heads: dict[Key, Head] = {}
         self._weights = weights
         self._days = days
         self._chunks = corpus.chunks[near.places]
@@ -156,7 +159,7 @@ class Answers:
         The title of its conversation counts as a chunk's own words."""
         near = {place: self._placed[place] for place in self._near.places[:_COVERED_TOGETHER]}
         self._read_heads({_key_of(chunk): chunk["day"] for chunk in near.values()})
-        titles = {key: Words.of(title, self._weights) for key, (title, _) in self._heads.items()}
+        titles = {key: Words.of(head.title, self._weights) for key, head in self._heads.items()}
         words = {place: [titles[key]] if (key := _key_of(chunk)) in titles else [] for place, chunk in near.items()}
         for said in self.said:
             if said.place in words:
@@ -187,7 +190,8 @@ class Answers:
             lexical=round(ranked.share, 4),
             date=None if day is None else day.isoformat(),
             at=moment_text(row["created_at"], row["local_time"]),
-            title=self.title(said),
+            title=self._head(said).title,
+            name=self._head(said).name,
             page=pages.get(said.key, ""),
             wing=chunk["wing"],
             room=chunk["room"],
@@ -196,19 +200,15 @@ class Answers:
             marks=quote.marks,
         )
 
-    def title(self, said: Said) -> str:
-        """The title of a message's conversation."""
-        return self._head(said)[0]
-
     def day(self, said: Said) -> date | None:
         """The day of a message in the display zone; None if it is not known."""
         row = said.row
         # Whether the conversation has a date matters only where the message has none.
-        dated = row["created_at"] is None and row["local_time"] is None and self._head(said)[1]
+        dated = row["created_at"] is None and row["local_time"] is None and self._head(said).dated
         return self._days.day_of(row["created_at"], row["local_time"], row["day"], dated)
 
-    def _head(self, said: Said) -> tuple[str, bool]:
-        """Title of the conversation of a message, and whether it has a date."""
+    def _head(self, said: Said) -> Head:
+        """The head of the conversation of a message."""
         self._read_heads({said.key: said.row["day"]})
         return self._heads[said.key]
 
@@ -217,7 +217,7 @@ class Answers:
         new = [(day, key) for key, day in days.items() if key not in self._heads]
         if new:
             found = heads_of(self._rows, new)
-            self._heads |= {key: found.get(key, ("", False)) for _, key in new}
+            self._heads |= {key: found.get(key, Head()) for _, key in new}
 
     @cached_property
     def _held_by(self) -> dict[Key, float]:

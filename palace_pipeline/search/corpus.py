@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from palace_pipeline.model import CHUNKS, DRAWERS, VECTORS, VISIBLE_ROLES
 from palace_pipeline.search.rows import RowReader
 from palace_pipeline.store.lake import Key, Lake, LakeDamaged
+from palace_pipeline.transcripts.page_labels import called
 
 _KEY = ["provider", "conversation_id"]
 _PLACE = ["drawer_id", "day", *_KEY, "kind", "first_seq", "last_seq"]
@@ -242,10 +244,26 @@ def between(messages: pl.DataFrame, first: int, last: int) -> pl.DataFrame:
     return messages.slice(start, int(seq.searchsorted(last, "right")) - start)
 
 
-def heads_of(rows: RowReader, keys: Sequence[tuple[date, Key]]) -> dict[Key, tuple[str, bool]]:
-    """Title and whether it has a date, of some conversations."""
-    heads = rows.of("clean/conversations", keys, [*_KEY, "title", "dated"])
-    return {(provider, name): (title or "", bool(dated)) for provider, name, title, dated in heads.iter_rows()}
+class Head(NamedTuple):
+    """Of a conversation: its source's title ('' if it has none), whether it has a date, and what people call it."""
+
+    title: str = ""
+    dated: bool = False
+    name: str = "Untitled"
+
+
+def heads_of(rows: RowReader, keys: Sequence[tuple[date, Key]]) -> dict[Key, Head]:
+    """The heads of some conversations (day and key of each)."""
+    found = rows.of("clean/conversations", keys, [*_KEY, "title", "dated"])
+    heads = {(provider, name): (title or "", bool(dated)) for provider, name, title, dated in found.iter_rows()}
+    untitled = [(day, key) for day, key in keys if key in heads and not heads[key][0].strip()]
+    asked = {key: _asked_first(of) for key, of in messages_of(rows, untitled).items()} if untitled else {}
+    return {key: Head(title, dated, called(title, asked.get(key, ""))) for key, (title, dated) in heads.items()}
+
+
+def _asked_first(messages: pl.DataFrame) -> str:
+    said = messages.filter(pl.col("visible") & (pl.col("role") == "user") & (pl.col("text").str.strip_chars() != ""))
+    return said.sort("seq")["text"][0] if said.height else ""
 
 
 def texts_of(rows: RowReader, chunks: pl.DataFrame) -> dict[str, str]:

@@ -63,7 +63,7 @@ class Found:
 
     provider: str
     conversation_id: str
-    title: str
+    name: str
     page: str
     hits: tuple[Hit, ...]
     alike: tuple[Found, ...] = ()
@@ -88,7 +88,7 @@ class SearchResult:
         groups: dict[Key, list[Hit]] = {}
         for hit in self.hits:
             groups.setdefault((hit.provider, hit.conversation_id), []).append(hit)
-        return [Found(*key, hits[0].title, hits[0].page, tuple(hits)) for key, hits in groups.items()]
+        return [Found(*key, hits[0].name, hits[0].page, tuple(hits)) for key, hits in groups.items()]
 
     def folded(self) -> list[Found]:
         """The same, with those that say nearly the same as one before folded into it."""

@@ -2,7 +2,8 @@
 
 Search ranks and stops; here all places count, so each way of finding is a rule and not a rank. From strict to loose: the
 words as they were asked (`exact`), all of them in one message (`words`: any form of a word, in any order), all of them in
-one exchange with its title (`together`), other forms of the words (`related`), a likeness above a bar (`meaning`).
+one exchange with its title (`together`), all of them beside what was said and none in it (`beside`: the title, the name of
+who speaks, the question that is answered), other forms of the words (`related`), a likeness above a bar (`meaning`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from palace_pipeline.search.ranking import Weights
 from palace_pipeline.store.lake import Lake, LakeDamaged
 from palace_pipeline.transcripts.terms import Groups, asked_groups, bare_phrase, index_terms, plain_form, related
 
-How = Literal["exact", "words", "together", "related", "meaning"]
-HOWS: tuple[How, ...] = ("exact", "words", "together", "related", "meaning")
+How = Literal["exact", "words", "together", "beside", "related", "meaning"]
+HOWS: tuple[How, ...] = ("exact", "words", "together", "beside", "related", "meaning")
 LITERAL: tuple[How, ...] = ("exact", "words")
 
 LIKENESS_BAR, LONE_BAR = 0.46, 0.36
@@ -157,7 +158,8 @@ class Mentions:
             for one in found:
                 yield self._found("exact" if self._exact(one.text) else "words", one, answers)
         elif place in self._literal:
-            yield self._found("together", max(said, key=self._count), answers)
+            most = max(said, key=self._count)
+            yield self._found("together" if self._count(most) else "beside", most, answers)
         elif place in self._others:
             for one in said:
                 other = self._other_forms(one.text)

@@ -13,7 +13,7 @@ import polars as pl
 
 from palace_pipeline.search.answers import Hit, moment_text, pages_of
 from palace_pipeline.search.complete import not_there
-from palace_pipeline.search.corpus import Days, counted, heads_of, messages_of, moved
+from palace_pipeline.search.corpus import Days, Head, counted, heads_of, messages_of, moved
 from palace_pipeline.search.engine import Searcher
 from palace_pipeline.search.quotes import QUOTE_LENGTH, quote_of
 from palace_pipeline.search.rows import RowReader
@@ -51,12 +51,14 @@ class Spoken:
 
 @dataclass(slots=True, frozen=True)
 class Talk:
-    """A conversation, or what was said in it on one day. `opening`: the beginning of what the user said first. `total`: visible
+    """A conversation, or what was said in it on one day. `title`: the source's, '' if it has none; `name`: what people call it.
+    `opening`: the beginning of what the user said first. `total`: visible
     messages in all of it. `instead_of`: `provider:id` of the one that was asked for, if this one resumed it and holds all of it."""
 
     provider: str
     conversation_id: str
     title: str
+    name: str
     page: str
     total: int
     opening: str
@@ -221,15 +223,15 @@ def _no_ledger(lake: Lake) -> str:
 def _talk(
     key: Key,
     rows: Sequence[dict[str, Any]],
-    heads: dict[Key, tuple[str, bool]],
+    heads: dict[Key, Head],
     pages: dict[Key, str],
     days: Days,
     total: int,
 ) -> Talk:
-    title, dated = heads.get(key, ("", False))
-    said = tuple(_spoken(row, days, dated) for row in rows)
+    head = heads.get(key, Head())
+    said = tuple(_spoken(row, days, head.dated) for row in rows)
     first = next((one.text for one in said if one.role == "user" and one.text.strip()), said[0].text if said else "")
-    return Talk(*key, title, pages.get(key, ""), total, quote_of(first, {}, QUOTE_LENGTH).text, said)
+    return Talk(*key, head.title, head.name, pages.get(key, ""), total, quote_of(first, {}, QUOTE_LENGTH).text, said)
 
 
 def _spoken(row: dict[str, Any], days: Days, dated: bool) -> Spoken:

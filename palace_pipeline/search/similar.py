@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from palace_pipeline.search.answers import pages_of
-from palace_pipeline.search.corpus import between, heads_of, messages_of, texts_of
+from palace_pipeline.search.corpus import Head, between, heads_of, messages_of, texts_of
 from palace_pipeline.search.engine import NO_WORD, Asked, Only, Searcher
 from palace_pipeline.search.quotes import quote_of
 
@@ -36,6 +36,7 @@ class Similar:
     provider: str
     conversation_id: str
     title: str
+    name: str
     page: str
     date: str | None
     wing: str | None
@@ -139,7 +140,7 @@ def duplicates_of(
     for row in chunks.iter_rows(named=True):
         key, drawer_id = (row["provider"], row["conversation_id"]), row["drawer_id"]
         value, one = best[drawer_id]
-        title, dated = heads.get(key, ("", False))
+        head = heads.get(key, Head())
         said = rows.get(drawer_id, [])
         if one.message_index is not None:
             said = [message for message in said if message["visible"] and message["message_index"] == one.message_index]
@@ -148,9 +149,10 @@ def duplicates_of(
                 similarity=round(value, 4),
                 provider=key[0],
                 conversation_id=key[1],
-                title=title,
+                title=head.title,
+                name=head.name,
                 page=pages.get(key, ""),
-                date=_day(asked, said, dated=dated),
+                date=_day(asked, said, dated=head.dated),
                 wing=row["wing"],
                 room=row["room"],
                 drawer_id=drawer_id,

@@ -24,11 +24,12 @@ nearest in meaning."""
 @dataclass(slots=True, frozen=True)
 class Station:
     """A conversation that speaks of the topic: its first mention (in the strictest way it has), how many messages mention
-    it, and the days of the first and the last of them (display zone; None without a date)."""
+    it (0: only what stands beside them does, as its title), and the days of the first and the last of them (display zone;
+    None without a date)."""
 
     provider: str
     conversation_id: str
-    title: str
+    name: str
     page: str
     first_date: str | None
     last_date: str | None
@@ -91,7 +92,8 @@ def timeline(searcher: Searcher, question: str, *, limit: int = 100, **only: Unp
     tried, missing = mentions.tried, mentions.missing
     if cut:
         tried, missing = f"{tried[:-1]}; {cut}.", (*missing, cut)
-    months = Counter(f"{one.when.day:%Y-%m}" for these in by_conversation.values() for one in these if one.when)
+    by_conversation = {key: _said(these) or these for key, these in by_conversation.items()}
+    months = Counter(f"{one.when.day:%Y-%m}" for these in by_conversation.values() for one in _said(these) if one.when)
     kept = sorted(by_conversation.values(), key=_weight, reverse=True)[:limit]
     kept.sort(key=_order)
     literal = any(one.how != "meaning" for these in by_conversation.values() for one in these)
@@ -122,8 +124,13 @@ def _read(mentions: Mentions) -> tuple[list[int], str]:
     return sorted(kept), f"only {len(kept):,} of {total:,} chunks were read, {how}" if how else ""
 
 
+def _said(found: Sequence[Found]) -> list[Found]:
+    """Those whose own words are a mention."""
+    return [one for one in found if one.how != "beside"]
+
+
 def _weight(found: Sequence[Found]) -> tuple[int, int]:
-    return (-min(one.strictness for one in found), len(found))
+    return (-min(one.strictness for one in found), len(_said(found)))
 
 
 def _order(found: Sequence[Found]) -> tuple[Any, ...]:
@@ -139,10 +146,10 @@ def _station(found: Sequence[Found]) -> Station:
     return Station(
         mention.hit.provider,
         mention.hit.conversation_id,
-        mention.hit.title,
+        mention.hit.name,
         mention.hit.page,
         min(days, default=None),
         max(days, default=None),
-        len(found),
+        len(_said(found)),
         mention,
     )

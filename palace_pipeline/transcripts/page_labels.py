@@ -65,7 +65,13 @@ def shown_rows(conversation: Conversation) -> list[Message]:
 def name_of(conversation: Conversation, rows: Sequence[Message]) -> str:
     """Its title, else the beginning of what was asked first."""
     first = next((m.text for m in rows if m.role == "user" and m.text.strip()), "")
-    return squeezed(conversation.title or "", 200) or squeezed(first, 80) or "Untitled"
+    return called(conversation.title, first)
+
+
+def called(title: str | None, asked_first: str) -> str:
+    """What people read as the title of a conversation, wherever it is named: that of its source (200 characters), else the
+    beginning of what was asked first (80), else `Untitled`. The names of pages do without: they stay when a title comes."""
+    return squeezed(title or "", 200) or squeezed(asked_first, 80) or "Untitled"
 
 
 def heading_of(conversation: Conversation, rows: Sequence[Message]) -> str:

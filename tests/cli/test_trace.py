@@ -1,6 +1,8 @@
 """`palace first`, `timeline`, `day`, `thread`, `similar`, as a person and as a program meet them."""
 
+import random
 import shutil
+import string
 from functools import partial
 from pathlib import Path
 
@@ -49,6 +51,42 @@ def test_the_first_mention_for_people_and_for_programs(archive: Run) -> None:
     assert first["page"] in told
     assert "no message is of an earlier day" in told
     assert "none of the 2 messages before that day holds these words" in archive("first", "数据库").out
+
+
+def test_a_chat_without_a_title_has_one_name_everywhere(palace: Run, tmp_path: Path) -> None:
+    """That of its page: the beginning of what was asked first. In JSON its title stays empty."""
+    untitled = chat("u", "Fix the failing migration test", "Done.", "mail me: anna@example.org", "Noted.") | {
+        "title": None
+    }
+    key = "ghp_" + "".join(random.Random(7).choices(string.ascii_letters + string.digits, k=36))
+    secret = chat("s", f"{key} is my key", "Keep it safe.") | {"title": None}
+    file = export(tmp_path / "in/a.json", untitled, secret)
+    name = "Fix the failing migration test"
+    parsed = palace("parse", str(file)).out
+    dry, dry_json = (
+        palace("ingest", "--dry-run", str(file)).out,
+        palace("ingest", "--dry-run", "--json", str(file)).json,
+    )
+    assert palace("ingest", str(file)).code == 0
+    told = [
+        parsed,
+        dry,
+        *(palace("search", "migration").out, palace("first", "migration").out, palace("timeline", "migration").out),
+        *(
+            palace("day", "2024-05-03").out,
+            palace("thread", "chatgpt:u").out,
+            palace("similar", name, "--bar", "0.5").out,
+        ),
+    ]
+    for said in told:
+        assert name in said
+        assert "untitled" not in said.replace("2024-05-03-untitled-", "")  # names of pages stay as they are
+        assert said is parsed or key not in said
+    assert "is my key" in dry
+    assert "chatgpt: [REDACTED:github-pat] is my key" in palace("redact", "--report", str(file)).out
+    titles = {one["conversation_id"]: (one["title"], one["name"]) for one in dry_json["preview"]["conversations"]}
+    assert titles["u"] == (None, name)
+    assert palace("search", "migration", "--json").json["hits"][0]["title"] == ""
 
 
 def test_what_was_never_discussed(archive: Run) -> None:
@@ -159,7 +197,7 @@ def test_the_day_of_a_message_without_a_time_is_said_to_be_that_of_its_conversat
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def said(date: str | None, at: str | None) -> Mention:
-        part = ("user", None, 1.0, None, 1.0, date, at, "Lights", "a.md", None, None, "drawer", "On.", ())
+        part = ("user", None, 1.0, None, 1.0, date, at, "Lights", "Lights", "a.md", None, None, "drawer", "On.", ())
         return Mention("exact", None, Hit("chatgpt", "a", 0, 0, *part))
 
     for date, at in (("2024-05-01", "2024-05-01T08:00:00Z"), ("2024-05-01", None), (None, None)):
@@ -182,7 +220,7 @@ def test_what_is_no_part_of_the_conversation_is_marked(capsys: pytest.CaptureFix
         *(spoken(None, "more") for _ in range(60)),
         spoken(1, "last"),
     ]
-    show_messages(Talk("chatgpt", "a", "", "", 2, "", tuple(said)), everything=True)
+    show_messages(Talk("chatgpt", "a", "", "Untitled", "", 2, "", tuple(said)), everything=True)
     shown = capsys.readouterr()
     assert [line for line in shown.out.split("\n") if "user" in line][:2] == [
         "[0] user",

@@ -8,6 +8,7 @@ from palace_pipeline.redaction.hits import Span
 from palace_pipeline.redaction.report import Masked, Withheld, by_kind, place_of, what_would_be_masked
 from palace_pipeline.redaction.work import WorkLimit
 from palace_pipeline.settings import RedactionSettings
+from palace_pipeline.transcripts.page_labels import called
 from tests.redaction.samples import GITHUB, funnel, token
 
 
@@ -25,7 +26,9 @@ def test_every_place_is_shown_with_its_surroundings_and_without_its_value() -> N
         title=f"Key {first}",
     )
     found = [
-        place for place in what_would_be_masked([(chat, [f"in/{first}.json"])], funnel()) if isinstance(place, Masked)
+        place
+        for place in what_would_be_masked([(chat, [f"in/{first}.json"])], funnel(), called)
+        if isinstance(place, Masked)
     ]
     assert found[0].conversation == "name of a file: in/[REDACTED:github-pat].json"
     assert (found[0].number, found[0].files) == (0, ("in/[REDACTED:github-pat].json",))
@@ -54,9 +57,11 @@ def test_a_field_that_cannot_be_judged_is_named_with_the_reason() -> None:
             raise WorkLimit("spent")
 
     chat = Conversation("chatgpt", "c1", [Message("a", "user", "hi")])
-    found = list(what_would_be_masked([(chat, ["a.json"])], Funnel(RedactionSettings(), b"k", Spent())))
+    found = list(what_would_be_masked([(chat, ["a.json"])], Funnel(RedactionSettings(), b"k", Spent()), called))
     assert found[0] == Withheld(0, "name of a file", ("[WITHHELD:work-limit]",), "name", "work-limit")
-    assert found[1] == Withheld(1, "chatgpt: untitled", ("[WITHHELD:work-limit]",), "message 1", "work-limit")
+    assert found[1] == Withheld(
+        1, "chatgpt: [WITHHELD:work-limit]", ("[WITHHELD:work-limit]",), "message 1", "work-limit"
+    )
 
 
 def test_names_of_places() -> None:
@@ -82,7 +87,7 @@ def test_what_a_second_look_still_finds_is_told() -> None:
             return found
 
     chat = Conversation("chatgpt", "c1", [Message("a", "user", "hi")], title="T")
-    found = list(what_would_be_masked([(chat, ["a.json"])], Funnel(RedactionSettings(), b"k", Late())))
+    found = list(what_would_be_masked([(chat, ["a.json"])], Funnel(RedactionSettings(), b"k", Late()), called))
     assert found == [Withheld(1, "chatgpt: T", ("a.json",), "message 1", "x", whole=True)]
 
 

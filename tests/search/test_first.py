@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from palace_pipeline.model import VECTORS, Attachment, Conversation, frame
 from palace_pipeline.search.asking import topic_of
 from palace_pipeline.search.first import FirstMention, first_mention
+from palace_pipeline.search.reading import day_view
+from palace_pipeline.search.similar import duplicates_of
 from palace_pipeline.search.timeline import timeline
 from tests.search.small_archive import Archive, at, say
 
@@ -282,6 +284,52 @@ def test_a_message_in_several_chunks_is_one_mention(archive: Archive, monkeypatc
     found = timeline(archive.searcher(), "ocarina")
     assert found.months == {"2020-01": 1}
     assert [one.mentions for one in found.stations] == [1]
+
+
+def test_a_title_is_no_mention_of_a_message(archive: Archive) -> None:
+    """Worked out by hand: of three exchanges under such a title one says the word, in both of its messages."""
+    talk = [
+        *(say("user", "How many fit?", created_at=at("2024-04-01T08:00:00")), say("assistant", "Twelve.")),
+        say("user", "Is the ocarina heavy?", created_at=at("2024-05-02T08:00:00")),
+        say("assistant", "An ocarina weighs little.", created_at=at("2024-05-02T08:01:00")),
+        *(say("user", "And then?", created_at=at("2024-06-03T08:00:00")), say("assistant", "Nothing.")),
+    ]
+    archive.add(Conversation("chatgpt", "named", talk, title="Ocarina"))
+    archive.add(
+        Conversation(
+            "chatgpt", "only", [say("user", "Shall we?", created_at=at("2024-07-04T08:00:00"))], title="Ocarina"
+        )
+    )
+    found = timeline(archive.searcher(), "ocarina")
+    told = [(one.conversation_id, one.mentions, one.first_date, one.last_date) for one in found.stations]
+    assert told == [("named", 2, "2024-05-02", "2024-05-02"), ("only", 0, "2024-07-04", "2024-07-04")]
+    assert (found.stations[0].mention.how, found.stations[1].mention.how) == ("exact", "beside")
+    assert found.months == {"2024-05": 2}
+    answer = first(archive, "ocarina")
+    assert place(answer) == ("named", 2, "exact")
+    assert [(one.how, one.hit.date) for one in answer.earlier] == [("beside", "2024-04-01")]
+
+
+def test_a_conversation_without_a_title_is_called_by_what_was_asked_first(archive: Archive) -> None:
+    talk = [
+        say("user", "<injected>", hidden_reason="injected"),
+        say("user", "Fix the bagpipe,\nplease. " + "It leaks. " * 20, created_at=at("2024-05-02T08:00:00")),
+        say("assistant", "The ocarina is fixed.", created_at=at("2024-05-02T08:01:00")),
+    ]
+    archive.add(Conversation("claude-code", "agent2", talk))
+    name = "Fix the bagpipe, please. It leaks. It leaks. It leaks. It leaks. It leaks. It l…"
+    assert len(name) == 80
+    found = first(archive, "ocarina").first
+    assert found is not None
+    assert (found.hit.title, found.hit.name) == ("", name)
+    assert [one.name for one in timeline(archive.searcher(), "ocarina").stations] == [name]
+    assert [
+        one.name for one in archive.searcher().search("ocarina").by_conversation() if one.conversation_id == "agent2"
+    ] == [name]
+    (talk_of_day,) = day_view(archive.home, date(2024, 5, 2), UTC).conversations
+    assert (talk_of_day.title, talk_of_day.name) == ("", name)
+    (like,) = duplicates_of(archive.searcher(), "The ocarina is fixed.", bar=0.9).similar
+    assert (like.title, like.name) == ("", name)
 
 
 def test_a_timeline_that_reads_the_nearest_only_says_so(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
