@@ -11,6 +11,7 @@ from assets.checks import evaluated, specs_of
 from assets.days import about
 from assets.running import Materialized, batch_of, told
 from palace_pipeline.checks.exports import after_reading
+from palace_pipeline.console import LACKING
 from palace_pipeline.exports.scan import Missing, Seen, has_settled, scan
 from palace_pipeline.ingest import ingest
 from palace_pipeline.ingest.chosen import these
@@ -85,6 +86,7 @@ def raw_exports(context: dg.AssetExecutionContext, config: ExportsConfig, palace
                 for name, n in found.of(unit).items()
             },
             "days with work": len(found.days),
+            LACKING: found.lacking() or "nothing",
             "not taken": dg.MetadataValue.md(found.skips_as_markdown()),
         },
         check_results=checks,

@@ -9,6 +9,7 @@ import logging
 import sys
 
 import dagster as dg
+from dagster._core.events import RunFailureReason
 
 from palace_pipeline.reasons import REASON_TAG
 
@@ -19,6 +20,11 @@ _SAYS = {
     dg.DagsterEventType.RUN_FAILURE: "failed",
 }
 
+
+LACKING = "not taken that should have been"
+"""Metadata of what was read: how much was not taken, in words, or `nothing`."""
+_INTERRUPTS = ("KeyboardInterrupt", "DagsterExecutionInterruptedError")
+_CUT_OFF = "stopped; what it had finished is kept, and the next run goes on from there"
 
 TOLD = {"loggers": {"console": {"config": {"log_level": "DEBUG"}}}}
 """Run configuration of whatever is not started by a command: without a logger's name Dagster takes its own."""
@@ -42,11 +48,20 @@ def line_of(record: logging.LogRecord) -> str | None:
     event: dg.DagsterEvent | None = meta["dagster_event"]
     if event is None:
         return f"{run}: {meta['orig_message']}"
+    if event.event_type == dg.DagsterEventType.RUN_FAILURE and _cut_off(event):
+        return f"{run} {_CUT_OFF}"
+    if event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
+        lacking = event.step_materialization_data.materialization.metadata.get(LACKING)
+        if lacking is None or lacking.value == "nothing":
+            return None
+        return f"{run}: not taken, though it should have been: {lacking.value} (palace status names it)"
     if (said := _SAYS.get(event.event_type)) is not None:
         why = (meta["job_tags"] or {}).get(REASON_TAG) if event.event_type == dg.DagsterEventType.RUN_START else None
         return f"{run} {said}" + (f": {why}" if why else "")
     if event.event_type == dg.DagsterEventType.STEP_FAILURE:
         error = event.step_failure_data.error
+        if error is not None and error.cls_name in _INTERRUPTS:
+            return None  # the run says that it was stopped
         cause = error.cause if error is not None and error.cause is not None else error
         return f"{run}: {event.step_key} failed: {_first_line(cause.message if cause is not None else event.message)}"
     if event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
@@ -55,6 +70,11 @@ def line_of(record: logging.LogRecord) -> str | None:
             None if check.passed else f"{run}: check {check.check_name} failed: {_first_line(check.description or '')}"
         )
     return None
+
+
+def _cut_off(event: dg.DagsterEvent) -> bool:
+    """Was the run ended from outside, as by a UI that stops, and not by what it did?"""
+    return event.job_failure_data.failure_reason == RunFailureReason.UNEXPECTED_TERMINATION
 
 
 def _first_line(text: str | None) -> str:

@@ -23,6 +23,11 @@ LEFT_BY_LIMIT = "left for the next run (--limit)"
 _ORDER = {"new": 3, "updated": 2, "unchanged": 1}
 
 
+def _lacking(unit: Unit, count: int, found: int) -> str:
+    """`found` counts what is shown by several files once, and does not know what could not be read at all."""
+    return f"{count:,} of {found:,} {unit}s" if unit == "file" else f"{count:,} {unit}" + ("s" if count > 1 else "")
+
+
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """The counts of one look. `days`: days (ISO) of conversations that are new or changed. `drift`: signs that a format
@@ -50,6 +55,16 @@ class Ingested:
             ],
             "drift": [drift.as_counts() for drift in self.drift],
         }
+
+    def lacking(self) -> str:
+        """How much was not taken that should have been, in words; '' if all was."""
+        lost = [skip for skip in self.skips if not skip.expected]
+        files = len({skip.where.partition("!/")[0] for skip in lost if skip.unit == "file"})
+        counts = Counter[Unit]({"file": files})
+        for skip in lost:
+            counts[skip.unit] += skip.count if skip.unit != "file" else 0
+        said = (_lacking(unit, count, self.of(f"{unit}s")["found"]) for unit, count in counts.items() if count)
+        return ", ".join(sorted(said))
 
     def skips_as_markdown(self) -> str:
         """Reasons and counts; names of files only for what should have been taken."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from palace_pipeline.console import TOLD, console
+from palace_pipeline.console import LACKING, TOLD, console
 from palace_pipeline.definitions import defs
 from palace_pipeline.reasons import REASON_TAG
 
@@ -25,6 +25,18 @@ def checked() -> dg.MaterializeResult:  # type: ignore[type-arg]
 def bad() -> None:
     """Fails."""
     raise ValueError("the disk is full\nsecond line")
+
+
+@dg.asset
+def lacking() -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Has not taken all there was."""
+    return dg.MaterializeResult(metadata={LACKING: "1 of 3 files"})
+
+
+@dg.asset
+def whole() -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Has."""
+    return dg.MaterializeResult(metadata={LACKING: "nothing"})
 
 
 def _said(asset: dg.AssetsDefinition, capsys: pytest.CaptureFixture[str], level: str | None = None) -> list[str]:
@@ -49,6 +61,29 @@ def test_what_fails_is_said_in_a_line_each(capsys: pytest.CaptureFixture[str]) -
     assert started == "work started: 2 new"
     assert step == "work: bad failed: ValueError: the disk is full"
     assert run == "work failed"
+
+
+def test_what_was_not_taken_is_said_and_only_that(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _said(lacking, capsys) == [
+        "work started: 2 new",
+        "work: not taken, though it should have been: 1 of 3 files (palace status names it)",
+        "work done",
+    ]
+    assert _said(whole, capsys) == ["work started: 2 new", "work done"]
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, dg.DagsterExecutionInterruptedError])
+def test_a_run_that_is_told_to_end_has_not_failed(
+    interrupt: type[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    @dg.asset
+    def cut() -> None:
+        raise interrupt
+
+    assert _said(cut, capsys) == [
+        "work started: 2 new",
+        "work stopped; what it had finished is kept, and the next run goes on from there",
+    ]
 
 
 def test_commands_run_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
