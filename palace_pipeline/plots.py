@@ -113,12 +113,19 @@ def calendar(days: Mapping[date, float], year: int) -> str:
 
 
 def _scale(largest: float) -> list[str]:
-    """What the four shades stand for (the upper end of each)."""
+    """What the four shades stand for (the upper end of each): whole numbers where whole things are counted, and then no
+    shade that none of them can have."""
     if largest <= 0:
         return []
-    digits = 0 if largest >= 8 else 2
-    ends = (f"{shade}≤{round(largest * n / 4, digits):g}" for n, shade in enumerate(_SHADES[1:], start=1))
-    return ["     " + "  ".join(ends)]
+    ends = {shade: largest * n / 4 for n, shade in enumerate(_SHADES[1:], start=1)}
+    if float(largest).is_integer():
+        ends = {shade: float(int(end)) for shade, end in ends.items()}
+        ends = {shade: end for shade, end in ends.items() if _SHADES[_level(end, largest, 4)] == shade}
+    return ["     " + "  ".join(f"{shade}≤{_number_of(end)}" for shade, end in ends.items())]
+
+
+def _number_of(end: float) -> str:
+    return f"{end:,.0f}" if end.is_integer() else f"{end:.2f}"
 
 
 # --- PNG --------------------------------------------------------------------------------------------------------------

@@ -146,7 +146,11 @@ def _month_number(day: str) -> int:
 
 
 def _hours(rows: list[dict[str, Any]]) -> str:
-    return plots.hour_of_week([(row["weekday"], row["hour"], row["messages"]) for row in rows]) if rows else ""
+    return (
+        plots.hour_of_week([(row["weekday"], row["hour"], row["messages"]) for row in rows])
+        if any(row["messages"] for row in rows)
+        else ""
+    )
 
 
 def _calendars(rows: list[dict[str, Any]]) -> str:
@@ -156,4 +160,7 @@ def _calendars(rows: list[dict[str, Any]]) -> str:
 
 
 def _spans(rows: list[dict[str, Any]]) -> str:
-    return "\n".join(f"{row['days']:5} days  {row['first_day']} to {row['last_day']}" for row in rows)
+    return "\n".join(
+        f"{row['days']:5} {'day ' if row['days'] == 1 else 'days'}  {row['first_day']} to {row['last_day']}"
+        for row in rows
+    )

@@ -87,6 +87,20 @@ def test_calendar_by_eye() -> None:
     assert lines[7] == "Sun"
 
 
+@pytest.mark.parametrize(
+    ("largest", "scale"),
+    [
+        (1, "█≤1"),
+        (2, "▒≤1  █≤2"),
+        (3, "▒≤1  ▓≤2  █≤3"),
+        (5, "░≤1  ▒≤2  ▓≤3  █≤5"),
+        (2.5, "░≤0.62  ▒≤1.25  ▓≤1.88  █≤2.50"),
+    ],
+)
+def test_a_scale_of_counts_has_whole_numbers_that_a_cell_can_have(largest: float, scale: str) -> None:
+    assert hour_of_week([(1, 0, largest)]).split("\n")[8].strip() == scale
+
+
 @pytest.mark.parametrize("year", [1, 9999])
 def test_the_first_and_the_last_year_can_be_drawn(year: int) -> None:
     lines = calendar({date(year, 1, 1): 4, date(year, 12, 31): 4}, year).split("\n")

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from palace_pipeline.cli.preview import funnel_of, known_titles, show_preview
@@ -23,6 +24,7 @@ from palace_pipeline.planner import Range, plan
 from palace_pipeline.settings import environment, load_settings
 from palace_pipeline.stages.missing import mark_missing
 from palace_pipeline.stages.names import write_receipt
+from palace_pipeline.stages.progress import report
 from palace_pipeline.stages.publish import exports_waiting
 from palace_pipeline.stages.recipes import recipes_of
 from palace_pipeline.stages.withheld import try_again
@@ -35,6 +37,8 @@ from palace_pipeline.store.receipts import compose, failed_here, receipt_of
 
 TELLING = (Told, HomeBusy, LakeDamaged)
 """Errors whose own words are made for people."""
+
+_LOADING = "starting Dagster"
 
 ROUNDS = 3
 """Building may show more work (an index that was gone makes all days due): look again, but not for ever."""
@@ -108,12 +112,13 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
         purged = Purged.of(home, ledger)
         named = any(purged.known_as(str(path.absolute())) != str(path.absolute()) for path in paths)
     if reading and not named:
-        from palace_pipeline import runner
-
+        runner = _dagster()
+        report("reading", 0, 1)
         try:
             runner.read_exports(home, [str(path.absolute()) for path in paths], batch, limit)
         except runner.RunFailed as error:
             failures.append(str(error))
+        report("reading", 1, 1)
     else:
         ingest(home, paths or None, batch=batch, limit=limit, found=found, known=known)
     build(home, batch, failures)
@@ -125,6 +130,15 @@ def main_job(home: Home, paths: Sequence[Path], limit: int | None) -> tuple[dict
         runner.refresh_stats(home, batch)
     with home.ledger() as ledger:
         return write_receipt(home, ledger, batch), failures
+
+
+def _dagster() -> ModuleType:
+    """`runner`, which runs its jobs. Loading it is the longest wait of a small ingest, so it says what it does."""
+    report(_LOADING, 0, 1)
+    from palace_pipeline import runner
+
+    report(_LOADING, 1, 1)
+    return runner
 
 
 def clear_killed(home: Home) -> None:
@@ -166,16 +180,14 @@ def build(home: Home, batch: str, failures: list[str]) -> None:
             spans = plan(ledger, recipes_of(home))
         if not spans or failures:
             return
-        from palace_pipeline import runner
-        from palace_pipeline.stages.progress import report
-
+        runner = _dagster()
         for number, span in enumerate(spans):
-            report("ranges", number, len(spans))
+            report("parts built", number, len(spans))
             try:
                 runner.build_days(home, span, batch, last=number == len(spans) - 1)
             except runner.RunFailed as error:
                 failures.append(f"days {span.first} to {span.last}: {error}")
-        report("ranges", len(spans), len(spans))
+        report("parts built", len(spans), len(spans))
 
 
 def show_receipt(receipt: dict[str, Any], home: Home, *, dry_run: bool) -> None:

@@ -192,15 +192,18 @@ def run_stats(*, as_json: bool) -> int:
     try:
         value = trends(home.path)
     except NotBuiltError:
-        raise UsageError(_no_tables(home)) from None
+        raise UsageError(no_tables(home)) from None
     if as_json:
         out_json(value.rows)
+    elif not any(value.rows["providers"]):
+        out(no_tables(home))
     else:
         out(value.as_text(min(get_terminal_size().columns, 100)))
     return 0
 
 
-def _no_tables(home: Home) -> str:
+def no_tables(home: Home) -> str:
+    """For commands that look into an archive in which there is nothing."""
     return f"there is nothing in the archive at {home.path} yet; begin with: palace ingest EXPORT"
 
 
@@ -216,7 +219,7 @@ def run_sql(query: str, *, as_json: bool) -> int:
     except QueryError as error:
         raise UsageError(str(error)) from error
     except NotBuiltError:
-        raise UsageError(_no_tables(home)) from None
+        raise UsageError(no_tables(home)) from None
     found = to_json_rows(columns, rows)
     if as_json:
         out_json(found)

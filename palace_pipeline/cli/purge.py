@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 from palace_pipeline.cli.archive import finish_purge, new_batch, open_home, open_workspace
@@ -63,7 +64,7 @@ def run_purge(named: str | None, *, from_stdin: bool, vault: bool, yes: bool, as
     if as_json:
         out_json(purged.as_json())
     else:
-        _show(purged, vault=vault)
+        _show(purged, vault=vault, is_value=value is not None)
         for path in purged.shared:
             if path not in kept:
                 out(f"kept: raw bytes of {path} that show a part of it hold other conversations too")
@@ -163,9 +164,12 @@ def _say_conversation(target: Target, *, vault: bool) -> None:
 
 
 def _say_value(found: Value, files: list[str], *, vault: bool) -> None:
-    say(f"Masks the value in {counted(len(found.keys), 'conversation')}, and wherever else it stands.")
     raw = found.found.raw
     pieces = len(raw.elements) + len(raw.members)
+    if found.keys:
+        say(f"Masks the value in {counted(len(found.keys), 'conversation')}, and wherever else it stands.")
+    else:
+        say("No conversation says the value. It is masked wherever else it stands, and in what comes from now on.")
     if vault:
         say(f"Raw bytes that show it are removed from the vault: {counted(pieces, 'piece')} of exports.")
     elif pieces:
@@ -182,9 +186,11 @@ def _say_files(files: list[str]) -> None:
         say(f"and {len(files) - _FILES_SHOWN} more files of yours.")
 
 
-def _show(purged: Purged, *, vault: bool) -> None:
+def _show(purged: Purged, *, vault: bool, is_value: bool) -> None:
     out("removed: " + ", ".join(f"{count} {what}" for what, count in purged.removed.items()))
     proof = purged.proof
+    if is_value and purged.clean and not any((*purged.removed.values(), purged.files, purged.called, purged.otherwise)):
+        out("It stood nowhere that Palace looks: nothing was changed. What comes with it from now on is masked.")
     for store, hits in proof.stores.items():
         out(f"{store}: {'nothing left' if not hits else f'STILL FOUND in {hits} place(s)'}")
     if proof.probes:
@@ -217,4 +223,16 @@ def _show(purged: Purged, *, vault: bool) -> None:
         say(f"still found: {place}")
     _say_unread(proof.unread)
     if proof.found:
-        say("Mend what is named (end a program that has it open) and run the same command again.")
+        say(f"{_next(proof.found)} Then run the same command again.")
+
+
+_DATABASES = "End a program that has the database open."
+_NEXT = {
+    "files": "What is named among files is a copy, or a file of your own: take the words out of it, or delete it.",
+    "git history": "Take it out of the history of Git, as it says there.",
+}
+
+
+def _next(found: Sequence[str]) -> str:
+    """What to do about what is still found (`store: place`), by where that is."""
+    return " ".join(dict.fromkeys(_NEXT.get(place.partition(": ")[0], _DATABASES) for place in found))

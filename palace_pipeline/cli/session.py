@@ -131,7 +131,7 @@ def show(
         out_json([_listed(page, workspace.home) for page in pages])
     for page in pages if not json else ():
         listed = _listed(page, workspace.home)
-        out("\t".join(str(listed[name] or "") for name in ("id", "status", "title", "summary")))
+        out("\t".join(str(listed[name] or "") for name in ("id", "status", "title", "summary")).rstrip("\t"))
     for path, why in unread:
         say(f"not read: {path}: {why}")
     if unread:

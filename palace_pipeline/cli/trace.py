@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from palace_pipeline.cli.find import Filters, check_filters, marked, open_archive
+from palace_pipeline.cli.find import Filters, check_filters, marked, no_tables, open_archive
 from palace_pipeline.cli.options import a_day_as_said
 from palace_pipeline.cli.talk import UsageError, console, counted, out, out_json, say, shown
 from palace_pipeline.model import VISIBLE_ROLES
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from palace_pipeline.search.first import Searched
     from palace_pipeline.search.mentions import How, Mention
     from palace_pipeline.search.reading import Spoken, Talk
+    from palace_pipeline.store.home import Home
 
 _SHOWN = 60
 """Messages of a thread that are shown; `--json` has them all."""
@@ -54,7 +56,9 @@ def run_first(query: str, only: Filters, *, as_json: bool) -> int:
     if as_json:
         out_json(found.as_json())
         return 0
-    if found.first is None:
+    if found.first is None and _is_empty(home):
+        out(no_tables(home))
+    elif found.first is None:
         out(f"No mention of {_brief(found.topic)} with a date. {found.tried}")
         if found.searched.missing:
             out("Not everything could be looked through, so there may be one.")
@@ -76,6 +80,17 @@ def run_first(query: str, only: Filters, *, as_json: bool) -> int:
         if (left := found.undated_in_all - _UNDATED_SHOWN) > 0:
             say(f"{counted(left, 'message')} more without a date (--json has {len(found.undated)} of them).")
     return 0
+
+
+def _is_empty(home: Home) -> bool:
+    """Does the archive know of no conversation at all, so that there is nothing to be missed?"""
+    from palace_pipeline.store.ledger import Ledger
+
+    ledger = Ledger.reading(home.ledger_path)
+    if ledger is None:
+        return False
+    with closing(ledger):
+        return ledger.one("SELECT 1 FROM conversations WHERE status != 'purged' LIMIT 1") is None
 
 
 def _proof(searched: Searched, first: Mention) -> str:
@@ -111,6 +126,9 @@ def run_timeline(query: str, only: Filters, *, limit: int, as_json: bool) -> int
     found = timeline(Searcher(home.path, home.settings), query, limit=limit, **only.as_only())
     if as_json:
         out_json(found.as_json())
+        return 0
+    if not found.stations and _is_empty(home):
+        out(no_tables(home))
         return 0
     if not found.stations:
         out(f"No mention of {_brief(found.topic)}. {found.tried}")

@@ -114,3 +114,24 @@ def test_an_export_that_is_called_like_the_value_is_said_to_stay_so(
     assert archive("ingest", str(file)).code == 0
     for path in (tmp_path / "home").rglob("*"):
         assert not path.is_file() or b"Old Harbour" not in path.read_bytes(), path.name
+
+
+def test_a_value_that_stands_nowhere_is_said_to(archive: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Piped(b"nobody said so"))
+    result = archive("purge", "--value-from-stdin", "--vault", "--yes")
+    assert result.code == 0
+    assert "No conversation says the value" in result.err
+    assert "It stood nowhere that Palace looks: nothing was changed." in result.out
+    monkeypatch.setattr("sys.stdin", Piped(b"old harbour"))
+    told = archive("purge", "--value-from-stdin", "--vault", "--yes")
+    assert "Masks the value in 1 conversation," in told.err
+    assert "nowhere" not in told.out
+
+
+def test_what_to_do_about_what_is_left_follows_from_where_it_is(archive: Run, tmp_path: Path) -> None:
+    (tmp_path / "home/copied.txt").write_text(PLAN)
+    result = archive("purge", "chat-one", "--vault", "--yes")
+    assert result.code == 1
+    assert "still found: files: copied.txt" in result.err
+    assert "a copy, or a file of your own: take the words out of it, or delete it. Then run the same" in result.err
+    assert "program" not in result.err

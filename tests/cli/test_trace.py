@@ -227,3 +227,16 @@ def test_what_is_no_part_of_the_conversation_is_marked(capsys: pytest.CaptureFix
         "user (in another branch, or hidden)",
     ]
     assert shown.err.strip() == "3 messages more: --around 1, or --json for all."
+
+
+def test_in_an_empty_archive_nothing_is_asked_and_nothing_drawn(palace: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.bin").write_bytes(b"\0\1\2")
+    palace("ingest", str(tmp_path / "in"))
+    for asked in (("first", "hello"), ("timeline", "hello"), ("stats",)):
+        result = palace(*asked)
+        assert result.code == 0
+        assert result.out == (
+            f"there is nothing in the archive at {tmp_path / 'home'} yet; begin with: palace ingest EXPORT\n"
+        )
+    assert palace("first", "hello", "--json").json["verdict"] == "none"
