@@ -33,6 +33,7 @@ from palace_pipeline.store.keep import FOLDER, kept
 from palace_pipeline.store.lake import LakeDamaged
 from palace_pipeline.store.ledger import LedgerDamaged
 from palace_pipeline.store.lock import HomeBusy, writer
+from palace_pipeline.store.pages import copies_of_pages
 from palace_pipeline.store.quiet import soundness
 from palace_pipeline.store.salvage import ledger_damage, vault_damage
 from palace_pipeline.workspace import conflicts
@@ -57,7 +58,7 @@ def examine(home: Home, days: Range | None = None) -> list[Finding]:
     checks = (_lake, _tables, _unfinished, _conflicts, _kept)
     if not any(finding.level == "wrong" and finding.what.startswith(("the ledger", "the key")) for finding in findings):
         # Without the ledger nobody knows what should be there; without the key, by which recipe it was made.
-        checks += (_indexes, _rows, _waiting, _failing, _withheld, _quarantine, _drift)
+        checks += (_copies, _indexes, _rows, _waiting, _failing, _withheld, _quarantine, _drift)
         findings += (finding for check in checks for finding in check(home))
         findings += _contents(home, days)
     else:
@@ -211,6 +212,18 @@ def _conflicts(home: Home) -> Iterator[Finding]:
     ):
         if found[of_session]:
             yield Finding("note", f"{found[of_session]:,} {what}", "palace conflicts")
+
+
+def _copies(home: Home) -> Iterator[Finding]:
+    with home.ledger() as ledger:
+        rows = ledger.rows("SELECT provider, conversation_id, page FROM conversations WHERE page != ''")
+    found = copies_of_pages(home.path, {(row["provider"], row["conversation_id"]): row["page"] for row in rows})
+    if not found:
+        return
+    named = ", ".join(path.relative_to(home.path).as_posix() for path in found[:_PLACES])
+    more = f" and {len(found) - _PLACES:,} more" if len(found) > _PLACES else ""
+    what = f"{len(found):,} file(s) are copies of pages, which nothing reads: {named}{more}"
+    yield Finding("note", what, "look whether they hold anything of yours, then delete them")
 
 
 def _kept(home: Home) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -298,6 +298,24 @@ def is_copy(name: str) -> bool:
 def conflict_copies(root: Path) -> list[Path]:
     """Copies of pages that held changes of the user's, in order of name."""
     return sorted(root.glob(f"{PAGES}/*/*/*.conflict*.md"))
+
+
+def copies_of_pages(root: Path, page_of: Mapping[tuple[str, str], str]) -> list[Path]:
+    """Files below `conversations/` that somebody made of a page (`… (1).md`, `… - 副本.md`), in order of name: they say which
+    conversation they are of, whose page (`page_of`, relative to the home) is another file. Nothing reads them."""
+    known = set(page_of.values())
+    found: list[Path] = []
+    for at, folders, names in os.walk(root / PAGES):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = Path(at, name)
+            if not name.endswith(".md") or name.startswith(".") or is_copy(name) or path.is_symlink():
+                continue
+            if path.relative_to(root).as_posix() in known or (page := _read(path)) is None:
+                continue
+            if page.taken.key is not None and page_of.get(page.taken.key):
+                found.append(path)
+    return sorted(found)
 
 
 def _entries(folder: Path) -> list[Path]:
