@@ -71,9 +71,8 @@ class SessionReader:
             report.skip("neither file name nor front matter says which session it is", expected=False, unit="file")
             return
         rows = messages_of(session)
-        if not any(row.visible or row.role == "tool" for row in rows):
-            reason = "a torn page of a session, without entries" if session.damaged else "a session without entries"
-            report.skip(reason, expected=not session.damaged, unit="conversation")
+        if not session.damaged and not any(row.visible or row.role == "tool" for row in rows):
+            report.skip("a session without entries", expected=True, unit="conversation")
             return
         yield Conversation(
             "session",

@@ -39,6 +39,8 @@ class File:
     taken: int = 0
     messages: int = 0
     kept: list[Kept] = field(default_factory=list[Kept])
+    left: bool = False
+    """It is torn, and says less than it did: all that it gave before stays."""
 
     def report_for(self, member: str) -> Report:
         """The report of a member; people are told the whole path."""

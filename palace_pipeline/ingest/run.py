@@ -47,6 +47,7 @@ SAYS_LESS = (
     "the page is torn or in conflict, and lacks what the archive has of it; the archive keeps that until the page is whole, "
     "or somebody has looked (palace conflicts)"
 )
+SAYS_NOTHING = "a torn page, on which nothing is left"
 
 
 def ingest(
@@ -227,7 +228,8 @@ class Run:
         return min((root for root in self._roots if path.is_relative_to(root)), key=lambda root: len(root.parts))
 
     def _read_members(self, file: File, members: Iterable[Member], sha256: str) -> None:
-        before = {row[0] for row in self.ledger.rows("SELECT element FROM file_elements WHERE path = ?", (file.path,))}
+        parts = self.ledger.rows("SELECT * FROM file_elements WHERE path = ?", (file.path,))
+        before = {part["element"] for part in parts}
         self.ledger.write("DELETE FROM file_elements WHERE path = ?", (file.path,))
         for member in members:
             report = file.report_for(member.path)
@@ -250,12 +252,22 @@ class Run:
                         self._read_elements(file, member, reader, found, sha256, report)
                     else:
                         self._read_whole(file, member, reader, head, sha256, report)
-                    if note_drift(file.taken - taken, report):
+                    if not file.left and note_drift(file.taken - taken, report):
                         file.nothing[reader.format] += 1
             except MemberError as error:
                 _tell(report, str(error))
-        retire(self.ledger, before, self._current)
-        continue_grown(self.ledger, file.path, before)
+        if file.left:
+            self._leave(file, parts)
+        else:
+            retire(self.ledger, before, self._current)
+            continue_grown(self.ledger, file.path, before)
+
+    def _leave(self, file: File, parts: Sequence[Any]) -> None:
+        """What the file gave before stays what it gave."""
+        self.ledger.write("DELETE FROM file_elements WHERE path = ?", (file.path,))
+        self.ledger.write_many("INSERT INTO file_elements VALUES (?, ?, ?, ?)", map(tuple, parts))
+        row = self.ledger.one("SELECT conversations, messages FROM files WHERE path = ?", (file.path,))
+        file.taken, file.messages = (row["conversations"], row["messages"]) if row is not None else (0, 0)
 
     def _current(self, format_name: str, recipe: str) -> bool:
         return recipe.partition("@")[0] == RECIPES.get(format_name)
@@ -366,10 +378,10 @@ class Run:
                 report.skip(PURGED, mark, expected=True, unit="conversation")
                 continue
             localise(conversation, zone)
-            if conversation.damaged and self._says_less(conversation):
-                report.skip(SAYS_LESS, expected=False, unit="conversation")
-                file.taken += 1  # it was understood
-                continue
+            if conversation.damaged and (reason := self._why_left(conversation)) is not None:
+                report.skip(reason, expected=False, unit="conversation")
+                file.left = True
+                return
             try:
                 news = note(self.ledger, self.vault, conversation, where, later=not self.anew)
             except RecordTooLarge:
@@ -399,10 +411,12 @@ class Run:
         )
         self._part_of(file, member, position, element)
 
-    def _says_less(self, conversation: Conversation) -> bool:
-        """Does a torn page lack messages that the archive has?"""
+    def _why_left(self, conversation: Conversation) -> str | None:
+        """Why a torn page is not taken; None if it is: it lacks nothing that the archive has."""
         known = self.ledger.message_hashes(conversation.key)
-        return bool(known.keys() - record_identity(conversation)[1].keys())
+        if known.keys() - record_identity(conversation)[1].keys():
+            return SAYS_LESS
+        return None if any(row.visible or row.role == "tool" for row in conversation.messages) else SAYS_NOTHING
 
     def _part_of(self, file: File, member: Member, position: int, element: str) -> None:
         self.ledger.write(
@@ -427,11 +441,12 @@ class Run:
     # --- the file's row -----------------------------------------------------------------------------------------------
 
     def _finish(self, seen: Seen, file: File, sha256: str, row: Any) -> None:
-        self.ledger.write("DELETE FROM members WHERE path = ?", (file.path,))
-        self.ledger.write_many(
-            "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?)",
-            ((file.path, k.member, k.use, k.size, k.sha256, orjson.dumps(k.pieces)) for k in file.kept),
-        )
+        if not file.left:  # else the vault keeps what it had as well
+            self.ledger.write("DELETE FROM members WHERE path = ?", (file.path,))
+            self.ledger.write_many(
+                "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?)",
+                ((file.path, k.member, k.use, k.size, k.sha256, orjson.dumps(k.pieces)) for k in file.kept),
+            )
         outcome = _outcome(file)
         self._note_file(seen, sha256, outcome)
         if outcome.status in ("quarantined", "skipped"):

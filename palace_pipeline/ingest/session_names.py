@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from palace_pipeline.ingest.file_rows import quarantine_file
 from palace_pipeline.ingest.purged import Purged
+from palace_pipeline.redaction.forgotten import MASK
 from palace_pipeline.redaction.funnel import Funnel
 from palace_pipeline.stages.recipes import redaction_of
 from palace_pipeline.stages.words_gone import note_old_words
@@ -22,8 +24,9 @@ from palace_pipeline.store.ledger import Key, Ledger
 from palace_pipeline.store.vault import Vault
 from palace_pipeline.workspace import names
 from palace_pipeline.workspace.forgetting import mask_again
+from palace_pipeline.workspace.hiding import hide_by_rules, hide_values
 from palace_pipeline.workspace.memory import MEMORY
-from palace_pipeline.workspace.sweeping import all_sessions, ask_claims, finish_claims, page_of
+from palace_pipeline.workspace.sweeping import all_sessions, finish_claims, mask_put_back, page_of
 
 _RULES = "sessions_recipe"
 """Name in the ledger's `meta` of the rules by which live sessions, memory and logs were looked at last."""
@@ -42,7 +45,6 @@ def ready_sessions(home: Home) -> int:
         return 0
     finish_claims(home.path, home.key)
     with home.ledger() as ledger, home.vault() as vault:
-        ask_claims(home.path, home.key, _changed(home, ledger))
         _follow_rules(home, ledger)
         moved = follow_names(home, ledger, vault)
         vault.commit()
@@ -66,13 +68,18 @@ def _changed(home: Home, ledger: Ledger) -> Iterator[Path]:
 
 
 def _follow_rules(home: Home, ledger: Ledger) -> None:
-    """Mask what the rules of today find in what programs wrote under earlier ones. What cannot be read now is looked at
-    again by the next run."""
-    recipe = redaction_of(home, ledger.forgotten())
-    if ledger.meta(_RULES) == recipe:
-        return
-    funnel = Funnel(home.settings.redaction, home.key(), forgotten=ledger.forgotten())
-    if not mask_again(home.path, funnel).left:
+    """Mask what the rules of today find in what programs wrote under earlier ones, and what somebody has put back. What
+    cannot be read now is looked at again by the next run."""
+    forgotten = ledger.forgotten()
+    recipe = redaction_of(home, forgotten)
+
+    @cache
+    def funnel() -> Funnel:
+        return Funnel(home.settings.redaction, home.key(), forgotten=forgotten)
+
+    purged = hide_values(forgotten, home.key(), MASK) if forgotten else None
+    mask_put_back(home.path, home.key, list(_changed(home, ledger)), purged, lambda: hide_by_rules(funnel()))
+    if ledger.meta(_RULES) != recipe and not mask_again(home.path, funnel()).left:
         ledger.set_meta(_RULES, recipe)
 
 

@@ -88,8 +88,16 @@ def search(ledger: Ledger, vault: Vault, value: str) -> Search:
         pieces: list[str] = orjson.loads(row["pieces"])
         if pieces and (row["element"] in said or _in_raw(probes, b"".join(map(vault.piece, pieces)))):
             found.raw.elements.append(row["element"])
+    told = {
+        (row["path"], row["member"])
+        for row in ledger.rows("SELECT path, member, element FROM file_elements")
+        if row["element"] in said
+    }
     for row in ledger.rows("SELECT path, member, pieces FROM members"):
-        if any(_in_raw(probes, block) for block in _overlapping(vault, orjson.loads(row["pieces"]))):
+        # What a record says stands in its bytes, though it may look there like what a product writes: a birthday is a day.
+        if (row["path"], row["member"]) in told or any(
+            _in_raw(probes, block) for block in _overlapping(vault, orjson.loads(row["pieces"]))
+        ):
             found.raw.members.append((row["path"], row["member"]))
     paths = {one.sighting["path"] for one in found.shown} | {path for path, _ in found.raw.members}
     found.files.extend(sorted(paths | set(files_of(ledger, found.raw.elements))))

@@ -57,7 +57,7 @@ def told(text: str, places: Iterable[tuple[int, int]], nature: Nature) -> list[t
 def _by_chance(value: str) -> bool:
     """May a value stand by chance where Palace writes something? A long one only if it is a time, an id or a word of ours
     itself: a secret that looks like the name of a column is one even so."""
-    return len(value) < SHORT or _OF_TIMES.fullmatch(value) is not None or value in words()
+    return len(value) < SHORT or _OF_TIMES.fullmatch(value) is not None or value.lower() in words()
 
 
 _OF_TIMES = re.compile(r"[0-9a-fA-FTZ:.+ -]+")
@@ -137,6 +137,7 @@ def words() -> frozenset[str]:
                 "empty",
                 "purged",
             ),
+            *("thinking", "attachment", "judgement", "conclusion"),
             *("found", "updated", "unchanged", "file", "files", "conversation", "conversations", "message", "messages"),
             *(
                 "day",
@@ -339,8 +340,8 @@ _FRONT_LINE = re.compile(
     r"| *- \"?[0-9a-f]{64}\"?)",
     re.MULTILINE,
 )
-_GIVEN_LINE = re.compile(r"^(?:conversation_id|chat_link): .*", re.MULTILINE)
-"""Ids that others gave."""
+_GIVEN_LINE = re.compile(r"^(conversation_id:|chat_link:)( .*)", re.MULTILINE)
+"""Ids that others gave, or of live sessions."""
 _FILED = re.compile(r'^wing: "?([\w-]+)"?$|^room: "?([\w-]+)"?$', re.MULTILINE)
 _ROOMS = re.compile(r"^rooms:\n((?: *- .*\n)*)", re.MULTILINE)
 _ROOM_WORD = re.compile(rf"(?<=- ){_ROOM}(?=\n)")
@@ -369,7 +370,10 @@ def page(text: str) -> Iterator[Made]:
     head = found.end() if (found := _HEAD.match(text)) else 0
     front = text[:head] if head else text.partition("\n\n# ")[0] if text.startswith("type: ") else ""
     yield from _of(front, _FRONT_LINE)
-    yield from _of(front, _GIVEN_LINE, short=True)
+    for given in _GIVEN_LINE.finditer(front):
+        yield Made(*given.span(1))
+        yield Made(*given.span(2), short=True)
+        yield from (Made(one.start + given.start(2), one.end + given.start(2)) for one in _of(given[2], _TIMES))
     for filed in _FILED.finditer(front):
         if (filed[1] or filed[2]) in words():
             yield Made(*filed.span(1 if filed[1] else 2))

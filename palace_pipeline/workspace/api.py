@@ -21,7 +21,7 @@ from palace_pipeline.settings import Settings, load_settings
 from palace_pipeline.store.files import Told, make_folder
 from palace_pipeline.transcripts import front_matter
 from palace_pipeline.workspace import index, names
-from palace_pipeline.workspace.front import as_lines, as_tag
+from palace_pipeline.workspace.front import as_lines, as_tag, clean_tags
 from palace_pipeline.workspace.locks import Lock, PageBusy, locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS, append_error, log_tool_call, note_copy, note_problems
 from palace_pipeline.workspace.reading import SessionError, parse
@@ -47,6 +47,8 @@ from palace_pipeline.workspace.writing import (
     PageChanged,
     PageChangedSince,
     assert_own,
+    assert_whole,
+    file_state,
     fingerprint,
     plain_file,
     put_page,
@@ -101,7 +103,7 @@ class Workspace:
     def __init__(self, home: Path | str | None = None, settings: Settings | None = None) -> None:
         self.settings = settings or load_settings(Path(home) if home is not None else None)
         self.home = self.settings.home
-        self._read_settings = None if settings is not None else _state(self.home / "palace.toml")
+        self._read_settings = None if settings is not None else file_state(self.home / "palace.toml")
         self._funnel: tuple[tuple[Forgotten, ...], Funnel] | None = None
 
     # --- sessions
@@ -139,7 +141,7 @@ class Workspace:
                 title=one_line(said["title"], 200),
                 role=one_line(said["role"], 80) or "assistant",
                 parent=parent,
-                tags=_clean_tags(text for name, text in said.items() if name.startswith("tag ")),
+                tags=clean_tags(text for name, text in said.items() if name.startswith("tag ")),
                 model=one_line(said["model"], 80) or None,
                 summary=one_line(said["summary"], SUMMARY_LENGTH),
             )
@@ -190,7 +192,7 @@ class Workspace:
                     break
                 grown = replace(
                     kept,
-                    tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
+                    tags=clean_tags(value for name, value in said.items() if name.startswith("tag ")),
                     model=one_line(said["model"], 80) or kept.model,
                     summary=one_line(said["summary"], SUMMARY_LENGTH) or given_summary(kept),
                     tokens_in=added(kept.tokens_in, tokens_in),
@@ -241,7 +243,7 @@ class Workspace:
                 title=one_line(said["title"], 200),
                 role=one_line(said["role"], 80) or "assistant",
                 model=one_line(said["model"], 80) or None,
-                tags=_clean_tags(value for name, value in said.items() if name.startswith("tag ")),
+                tags=clean_tags(value for name, value in said.items() if name.startswith("tag ")),
                 extra=as_lines(hidden)
                 if any(fields[f"extra {name}"] != hidden[name] for name in hidden)
                 else session.extra,
@@ -355,18 +357,25 @@ class Workspace:
     def funnel(self) -> Funnel:
         """The redaction of this home as it is now: somebody may change its rules, or purge from it, while agents write."""
         from palace_pipeline.redaction.funnel import Funnel
+
+        if self._read_settings not in (None, now := file_state(self.home / "palace.toml")):
+            assert_whole(self.home / "palace.toml")
+            self.settings, self._read_settings, self._funnel = load_settings(self.home), now, None
+        forgotten = self.forgotten
+        if self._funnel is None or self._funnel[0] != forgotten:
+            self._funnel = (forgotten, Funnel(self.settings.redaction, self.key, forgotten=forgotten))
+        return self._funnel[1]
+
+    @property
+    def forgotten(self) -> tuple[Forgotten, ...]:
+        """What was purged from this home, by its hashes."""
         from palace_pipeline.store.home import Home
 
-        if self._read_settings not in (None, now := _state(self.home / "palace.toml")):
-            self.settings, self._read_settings, self._funnel = load_settings(self.home), now, None
         home = Home(self.settings)
-        key, forgotten = self.key, ()
-        if home.exists:
-            with home.ledger() as ledger:
-                forgotten = ledger.forgotten()
-        if self._funnel is None or self._funnel[0] != forgotten:
-            self._funnel = (forgotten, Funnel(self.settings.redaction, key, forgotten=forgotten))
-        return self._funnel[1]
+        if not home.exists:
+            return ()
+        with home.ledger() as ledger:
+            return ledger.forgotten()
 
     def _masked(self, session: Session, texts: dict[str, str]) -> tuple[Said, Session]:
         from palace_pipeline.workspace.masking import masked
@@ -474,19 +483,6 @@ def _few(tags: Sequence[str]) -> list[str]:
     if len(unique) > MOST_TAGS:
         raise NotSaid(f"a session has at most {MOST_TAGS} tags; these are {len(unique)}")
     return unique
-
-
-def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag for text in tags if (tag := as_tag(text))))[:MOST_TAGS]
-
-
-def _state(file: Path) -> tuple[int, int]:
-    """What tells that a file was changed; zeros if it is not there."""
-    try:
-        found = file.stat()
-    except FileNotFoundError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
 
 
 def _entries(folder: Path) -> list[Path]:

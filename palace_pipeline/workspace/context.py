@@ -14,7 +14,6 @@ from pathlib import Path
 from palace_pipeline.transcripts.terms import index_terms
 from palace_pipeline.workspace import index, memory
 from palace_pipeline.workspace.api import Page, Workspace
-from palace_pipeline.workspace.masking import claims_of, without_known
 from palace_pipeline.workspace.sections import NAMES
 from palace_pipeline.workspace.session import heading, in_time, summary_of, todos
 
@@ -132,9 +131,8 @@ def _fill(piece: Piece, items: Iterable[tuple[str, str]], count: Count) -> None:
 
 def _known_masked(workspace: Workspace, items: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """What was shown to be a secret is masked, also where somebody has put it back."""
-    claims = claims_of(workspace.home / memory.CLAIMS)[0]
-    for what, text in items:
-        yield what, without_known(text, claims, workspace.key) if claims else text
+    masked = memory.shown(workspace)
+    return ((what, masked(text)) for what, text in items)
 
 
 def _facts(workspace: Workspace, said: str) -> Iterator[tuple[str, str]]:

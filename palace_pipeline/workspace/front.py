@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -315,3 +315,8 @@ def time_in(value: Any) -> datetime | None:
         return datetime.fromisoformat(written)
     except ValueError:
         return None
+
+
+def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags as a session has them: no more than it may have, each once."""
+    return tuple(dict.fromkeys(tag for text in tags if (tag := as_tag(text))))[:MOST_TAGS]

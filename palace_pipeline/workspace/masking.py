@@ -204,18 +204,20 @@ def _with_claims(session: Session, before: Mapping[str, str], clean: Clean, secr
 
 def claims_of(claims: Path) -> tuple[list[Claim], bool]:
     """(what a file of claims holds, whether some of it still has to be masked in what was said before: a writer was killed,
-    or is at it). A line that a kill tore is none."""
+    or is at it). A line that a kill tore, or that is damaged otherwise, is none."""
     found: list[Claim] = []
     swept = 0
     with suppress(FileNotFoundError):
         for line in claims.read_text("ascii", "replace").split("\n"):
-            with suppress(ValueError):
-                if line.startswith(_SWEPT):
-                    swept = max(swept, int(line.split()[1]))
-                    continue
-                kind, length, rolling, proof = line.split()
-                found.append(Claim(kind, Forgotten(int(length), int(rolling), bytes.fromhex(proof))))
+            if (said := _SWEPT_LINE.fullmatch(line)) is not None:
+                swept = max(swept, int(said[1]))
+            elif (said := _CLAIM_LINE.fullmatch(line)) is not None and int(said[3]) < 1 << 64:
+                found.append(Claim(said[1], Forgotten(int(said[2]), int(said[3]), bytes.fromhex(said[4]))))
     return found, swept < len(found)
+
+
+_SWEPT_LINE = re.compile(rf"{_SWEPT} (\d{{1,9}})")
+_CLAIM_LINE = re.compile(r"(\S+) ([1-9]\d{0,8}) (\d{1,20}) ((?:[0-9a-f]{2}){16})")
 
 
 def note_swept(claims: Path, count: int) -> None:

@@ -194,7 +194,7 @@ def _as_key(text: str) -> str:
 
 def _edit(workspace: Workspace, file: Path, change: Callable[[str], str]) -> None:
     """Write a file anew as `change` makes it of what stands there ('' if it is not there), masked as `facts` are."""
-    home, masked = workspace.home, _hider(workspace)
+    home, masked = workspace.home, shown(workspace)
     assert_own(home, file)
     path = home / file
     with locked(path.parent, file.stem) as lock:
@@ -226,15 +226,26 @@ def _text(workspace: Workspace, file: Path) -> str:
         text = decode((workspace.home / file).read_bytes()) or ""
     except FileNotFoundError:
         return ""
-    return _hider(workspace)(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+    return shown(workspace)(text.removeprefix("\ufeff").replace("\r\n", "\n"))
 
 
-def _hider(workspace: Workspace) -> Callable[[str], str]:
-    from palace_pipeline.workspace.hiding import hide_claims
+def shown(workspace: Workspace) -> Callable[[str], str]:
+    """What masks in a text of memory, or about to be shown to a model, all that was purged or that any session showed to be
+    a secret: somebody may have put it back."""
+    from palace_pipeline.redaction.forgotten import MASK
+    from palace_pipeline.workspace.hiding import hide_claims, hide_values
     from palace_pipeline.workspace.masking import claims_of
 
-    claims = claims_of(workspace.home / CLAIMS)[0]
-    return hide_claims(claims, workspace.key).memory if claims else str
+    claims, purged = claims_of(workspace.home / CLAIMS)[0], workspace.forgotten
+    hides = [hide_claims(claims, workspace.key)] if claims else []
+    hides += [hide_values(purged, workspace.key, MASK)] if purged else []
+
+    def masked(text: str) -> str:
+        for hide in hides:
+            text = hide.memory(text)
+        return text
+
+    return masked
 
 
 def _aliases(block: str | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ What is masked, and where, is a `Hide` (see `hiding`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,22 +140,38 @@ def follow_claims(home: Path, session: str, key: bytes, secrets: Mapping[str, st
         note_swept(own, len(claims))
 
 
-def ask_claims(home: Path, key: Callable[[], bytes], pages: Iterable[Path]) -> int:
+def mask_put_back(
+    home: Path, key: Callable[[], bytes], pages: Sequence[Path], purged: Hide | None, rules: Callable[[], Hide]
+) -> int:
     """Mask what an editor, or a sync program, has put back into these pages of sessions, or into memory, though it was
-    shown to be a secret; returns in how many files. `key`: asked for if it is needed."""
-    asked = [
-        (claims_file(home, session), [path]) for path in pages if (session := names.id_of(names.page_beside(path)))
-    ]
-    asked.append((home / memory.CLAIMS, []))
+    shown to be a secret, or purged; in the pages also what the rules find. Returns in how many files. `key`, `rules`: asked
+    for if they are needed."""
+    kept = files(home / memory.MEMORY, "**/*.md")
+    asked: list[tuple[Hide, list[Path], list[Path]]] = []
+    for path in pages:
+        session = names.id_of(names.page_beside(path))
+        own = claims_file(home, session) if session is not None else None
+        if own is not None and plain_file(own) and (claims := claims_of(own)[0]):
+            asked.append((hide_claims(claims, key()), [path], [path]))
+    if kept and plain_file(home / memory.CLAIMS) and (claims := claims_of(home / memory.CLAIMS)[0]):
+        asked.append((hide_claims(claims, key()), [], kept))
+    if purged is not None:
+        asked.append((purged, list(pages), [*pages, *kept]))
+    if pages:
+        asked.append((rules(), list(pages), list(pages)))
     found = 0
-    for own, listed in asked:
-        claims = claims_of(own)[0] if plain_file(own) else []
-        if not claims:
-            continue
-        hide = hide_claims(claims, key())
-        if any(map(hide.may, map(_text_now, listed or files(home / memory.MEMORY, "**/*.md")))):
+    for hide, listed, looked_at in asked:
+        if any(_shows(hide, path) for path in looked_at):
             found += sweep(home, hide, listed).changed
     return found
+
+
+def _shows(hide: Hide, path: Path) -> bool:
+    """Would anything be masked in a page, or in a file of memory?"""
+    if not hide.may(text := _text_now(path)):
+        return False
+    change = hide.page(text, path) if names.id_of(names.page_beside(path)) is not None else hide.memory(text)
+    return change != text or hide.name(path.stem) != path.stem
 
 
 def _text_now(path: Path) -> str:

@@ -85,6 +85,25 @@ def read_page(path: Path, *, wait: bool = False) -> tuple[bytes, Fingerprint]:
         waits -= 1
 
 
+def assert_whole(path: Path) -> None:
+    """Raises PageChanged if a file was emptied a moment ago and stays so: whoever saves it in place is not through."""
+    try:
+        data, seen = read_page(path, wait=True)
+    except FileNotFoundError:
+        return
+    if is_half(data) and is_fresh(seen):
+        raise PageChanged(f"{path} is half there: somebody is writing it. Nothing was changed; do it again.")
+
+
+def file_state(path: Path) -> tuple[int, int]:
+    """What tells that a file was changed: time of change (ns) and size; zeros if it is not there."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
 def is_half(data: bytes) -> bool:
     """Whether a page is empty, or ends in its front matter: what a program leaves in between that writes it in place."""
     return not data.strip() or (_FRONT_BEGINS.match(data) is not None and _FRONT_ENDS.search(data) is None)

@@ -316,3 +316,15 @@ def test_a_long_value_is_spared_nowhere_whatever_it_looks_like(nature: made.Natu
 def test_the_name_of_a_project_is_said_and_the_name_of_a_room_of_ours_is_not() -> None:
     assert Probes(["proj"]).in_column("clean/drawers", "wing", "my_proj", made.said)
     assert not Probes(["general"]).in_column("clean/drawers", "room", "general", made.said)
+
+
+def test_a_birthday_goes_from_raw_bytes_though_it_is_a_day(tmp_path: Path) -> None:
+    home = home_at(tmp_path / "home")
+    live = Workspace(settings=home.settings)
+    live._funnel = ((), Funnel(RedactionSettings(), b"k" * 32))
+    live.new("born 1987-06-05", input="she was born 1987-06-05")
+    export(tmp_path / "in/a.json", chat("a", "my birthday is 1987-06-05 you know", "nice"))
+    take(home, home.path / "sessions", tmp_path / "in")
+    assert _purge(home, "1987-06-05", vault=True).clean
+    with home.vault() as vault:
+        assert not [name for name, data in vault.every("pieces") if b"1987-06-05" in data]

@@ -9,12 +9,14 @@ import pytest
 
 from palace_pipeline.ingest.session_names import ready_sessions
 from palace_pipeline.model import page_hash
+from palace_pipeline.purge import find_value, purge_value
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace import git, index, session_conflicts
 from palace_pipeline.workspace.api import Workspace
 from palace_pipeline.workspace.context import assemble
 from palace_pipeline.workspace.logs import append_error
-from palace_pipeline.workspace.memory import FACTS, facts, set_fact
+from palace_pipeline.workspace.memory import CLAIMS, FACTS, facts, set_fact
+from palace_pipeline.workspace.sweeping import claims_file
 from palace_pipeline.workspace.writing import PageChanged
 from tests.archive_texts import stored_texts
 from tests.cli.conftest import Run
@@ -218,3 +220,70 @@ def test_a_short_secret_is_masked_where_it_stands_alone_and_in_no_longer_word(li
     assert entries[0] == "first test12345, xhunter2"
     assert entries[2] == "then [REDACTED:password] and Berlin20246"
     assert all(word not in entries[1] for word in ("test1234", "Berlin2024", "hunter2"))
+
+
+def test_what_was_purged_and_is_put_back_is_neither_shown_nor_kept(home: Home, live: Workspace) -> None:
+    value = "Aurelia Vance"
+    page = live.new("x", input=f"about {value}")
+    before = page.path.read_bytes()
+    set_fact(live, "friend", value)
+    facts_before = (live.home / FACTS).read_bytes()
+    with home.writing():
+        purge_value(home, find_value(home, value), vault=True, batch="p")
+    live.path_of(page.id).write_bytes(before + f"\nby hand {value}\n".encode())
+    (live.home / FACTS).write_bytes(facts_before)
+    assert facts(live) == {"friend": "[REDACTED:purged]"}
+    assert value not in assemble(live, "hello", session=page.id).text
+    with home.writing():
+        ready_sessions(home)
+    assert value not in live.path_of(page.id).read_text(encoding="utf-8")
+    assert value not in (live.home / FACTS).read_text(encoding="utf-8")
+
+
+def test_what_new_rules_masked_and_is_put_back_is_masked_again(home: Home, live: Workspace) -> None:
+    page = live.new("x", input="about PROJ-7731")
+    before = page.path.read_bytes()
+    (home.path / "palace.toml").write_text("[redaction]\nprivate_patterns = ['PROJ-\\d{4}']\n")
+    anew = home_at(home.path)
+    take(anew, home.path / "sessions")
+    assert "PROJ-7731" not in page.path.read_text(encoding="utf-8")
+    page.path.write_bytes(before + b"\nby hand PROJ-7731\n")
+    take(anew, home.path / "sessions")
+    text = page.path.read_text(encoding="utf-8")
+    assert "about [REDACTED:private-pattern]" in text
+    assert "by hand PROJ-7731" in text  # a person's own words stay theirs
+
+
+def test_settings_that_are_being_saved_write_nothing_unmasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palace_pipeline.workspace.writing.time.sleep", lambda _: None)
+    settings = tmp_path / "home/palace.toml"
+    settings.parent.mkdir()
+    settings.write_text("[redaction]\nprivate_patterns = ['PROJ-\\d{4}']\n")
+    workspace = Workspace(tmp_path / "home")
+    page = workspace.new("x", input="PROJ-7731")
+    settings.write_bytes(b"")
+    with pytest.raises(PageChanged, match="is writing it"):
+        workspace.append(page.id, "judgement", "about PROJ-7732")
+    assert "PROJ-77" not in page.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "swept",
+        "swept x",
+        "password 0 1 " + "00" * 16,
+        "password 12 -7 " + "00" * 16,
+        f"password 12 {1 << 64} " + "00" * 16,
+    ],
+)
+def test_damaged_claims_stop_nothing(home: Home, live: Workspace, line: str) -> None:
+    session = _put_back(live)
+    for own in (claims_file(home.path, session), home.path / CLAIMS):
+        with own.open("a") as stream:
+            stream.write(f"{line}\n\xff\n")
+    live.append(session, "todo", "- [ ] go on")
+    set_fact(live, "oven", "gas")
+    with home.writing():
+        ready_sessions(home)
+    assert PASSWORD not in live.path_of(session).read_text(encoding="utf-8")

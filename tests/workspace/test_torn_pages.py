@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from palace_pipeline.checks import audit
 from palace_pipeline.exports.scan import Seen, scan
-from palace_pipeline.ingest.run import SAYS_LESS
+from palace_pipeline.ingest.run import SAYS_LESS, SAYS_NOTHING
+from palace_pipeline.rebuild import from_vault
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace import session_conflicts
 from palace_pipeline.workspace.api import Workspace
 from tests.archive_texts import stored_texts
 from tests.rebuild.archives import take
+from tests.stages.test_stages import EVERYTHING
 
-NOTHING = "known format, but nothing in it was understood: it may have changed (see: palace formats)"
 _TORN = {
     "front matter": lambda text: text[: text.index("model:")],
     "no front matter": lambda text: text[text.index("# Fix") : text.index("the thermostat")],
@@ -46,12 +48,33 @@ def test_a_torn_page_takes_nothing_from_the_archive(home: Home, live: Workspace,
     path.write_text(_TORN[how](whole), encoding="utf-8")
     take(home, home.path / "sessions")
     assert "Replace it." in _shown(home)
-    (reason,) = set(_skips(home)) - {NOTHING}
-    assert reason == ("a torn page of a session, without entries" if how == "front matter" else SAYS_LESS)
+    assert _skips(home) == [SAYS_LESS]
+    assert audit(home, EVERYTHING) == {}
     path.write_text(whole.replace("It stays cold.", "It stays cold and dark."), encoding="utf-8")
     take(home, home.path / "sessions")
     assert "It stays cold and dark." in _shown(home)
     assert _skips(home) == []
+    assert audit(home, EVERYTHING) == {}
+
+
+@pytest.mark.parametrize("how", _TORN)
+def test_nor_does_it_once_the_archive_is_made_anew_from_raw_bytes(home: Home, live: Workspace, how: str) -> None:
+    path = _session(home, live)
+    path.write_text(_TORN[how](path.read_text(encoding="utf-8")), encoding="utf-8")
+    take(home, home.path / "sessions")
+    with home.writing():
+        from_vault(home, "test")
+    take(home, home.path / "sessions")
+    assert "Replace it." in _shown(home)
+
+
+def test_a_torn_page_that_says_nothing_is_named(home: Home, live: Workspace) -> None:
+    page = live.new("Fix the oven", input="It stays cold.")
+    page.path.write_text("---\nid: x\n", encoding="utf-8")
+    take(home, home.path / "sessions")
+    assert SAYS_NOTHING in _skips(home)
+    with home.ledger() as ledger:
+        assert ledger.rows("SELECT * FROM conversations") == []
 
 
 def test_a_torn_page_that_was_never_read_is_taken_as_it_is(home: Home, live: Workspace) -> None:
