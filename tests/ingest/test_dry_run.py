@@ -223,6 +223,7 @@ def test_a_few_of_each_format_are_shown_as_they_were_understood(
         "provider": "chatgpt",
         "conversation_id": f"c{number}",
         "title": f"Chat c{number}",
+        "name": f"Chat c{number}",
         "first_day": "2024-05-03",
         "last_day": "2024-05-03",
         "messages": 3,
