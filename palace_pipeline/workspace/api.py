@@ -20,7 +20,7 @@ from palace_pipeline.exports.text import decode
 from palace_pipeline.settings import Settings, load_settings
 from palace_pipeline.store.files import Told, make_folder
 from palace_pipeline.transcripts import front_matter
-from palace_pipeline.workspace import index, names
+from palace_pipeline.workspace import index, memory, names
 from palace_pipeline.workspace.front import as_lines, as_tag, clean_tags
 from palace_pipeline.workspace.locks import Lock, PageBusy, locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS, append_error, log_tool_call, note_copy, note_problems
@@ -404,7 +404,8 @@ class Workspace:
 
     def _locked(self, session: str) -> AbstractContextManager[Lock]:
         """The lock of a session. Before anything is written: all that a writer adds to must be the home's own."""
-        assert_own(self.home, self.home / names.folder_of(session), index.INDEX, ERRORS, TOOL_CALLS)
+        hidden = (Path(names.claims_path(session)), memory.CLAIMS)
+        assert_own(self.home, self.home / names.folder_of(session), *hidden, index.INDEX, ERRORS, TOOL_CALLS)
         return locked(self.home / names.folder_of(session), names.prefix_of(session))
 
     def _row(self, page: Page) -> index.Row:

@@ -180,6 +180,7 @@ def _clean(workspace: Workspace, said: dict[str, str]) -> dict[str, str]:
     from palace_pipeline.workspace.masking import masked_texts
     from palace_pipeline.workspace.sweeping import pages_of_rows, sweep
 
+    assert_own(workspace.home, CLAIMS)
     clean = masked_texts(workspace.funnel, workspace.key, said, workspace.home / CLAIMS)
     if clean.secrets:
         hide = hide_secrets(clean.secrets)
@@ -194,8 +195,9 @@ def _as_key(text: str) -> str:
 
 def _edit(workspace: Workspace, file: Path, change: Callable[[str], str]) -> None:
     """Write a file anew as `change` makes it of what stands there ('' if it is not there), masked as `facts` are."""
-    home, masked = workspace.home, shown(workspace)
-    assert_own(home, file)
+    home = workspace.home
+    assert_own(home, file, CLAIMS)
+    masked = shown(workspace)
     path = home / file
     with locked(path.parent, file.stem) as lock:
         if lock.after_kill:

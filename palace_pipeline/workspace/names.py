@@ -125,6 +125,11 @@ def is_own_hidden(name: str) -> bool:
     return _OWN_HIDDEN.match(name) is not None
 
 
+def claims_path(session: str) -> PurePosixPath:
+    """Where below the home what a session showed to be a secret is known by its hashes."""
+    return folder_of(session) / f".{prefix_of(session)}.claims"
+
+
 def claimed_by(claims: Path) -> str:
     """The id of the session to which a hidden file of claims belongs, by its path; '' for any other file."""
     found = f"{claims.parent.name.replace('-', '')}-{claims.name[1:].removesuffix('.claims')}"

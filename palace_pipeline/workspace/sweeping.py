@@ -146,6 +146,7 @@ def mask_put_back(
     """Mask what an editor, or a sync program, has put back into these pages of sessions, or into memory, though it was
     shown to be a secret, or purged; in the pages also what the rules find. Returns in how many files. `key`, `rules`: asked
     for if they are needed."""
+    _inherit_from_relatives(home, pages)
     kept = files(home / memory.MEMORY, "**/*.md")
     asked: list[tuple[Hide, list[Path], list[Path]]] = []
     for path in pages:
@@ -164,6 +165,16 @@ def mask_put_back(
         if any(_shows(hide, path) for path in looked_at):
             found += sweep(home, hide, listed).changed
     return found
+
+
+def _inherit_from_relatives(home: Path, pages: Sequence[Path]) -> None:
+    """A page that was away while one of its conversation showed a secret knows of it from now on."""
+    if not pages or next((home / names.SESSIONS).glob("*/.*.claims"), None) is None:
+        return
+    _, related = _relations(home)
+    for session in {found for path in pages if (found := names.id_of(names.page_beside(path))) is not None}:
+        for other in _related_to(session, related) - {session}:
+            inherit_claims(claims_file(home, session), claims_file(home, other), done=True)
 
 
 def _shows(hide: Hide, path: Path) -> bool:
@@ -204,7 +215,7 @@ def finish_claims(home: Path, key: Callable[[], bytes]) -> int:
 
 def claims_file(home: Path, session: str) -> Path:
     """Where what a session showed is known by its hashes."""
-    return home / names.folder_of(session) / f".{names.prefix_of(session)}.claims"
+    return home / names.claims_path(session)
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
@@ -221,6 +232,12 @@ def all_sessions(home: Path) -> list[Path]:
 def family(home: Path, session: str) -> list[Path]:
     """Pages of a session and of all that hang together with it by `parent`: its parts, who began it, whom it began; copies
     of conflicts too."""
+    pages, related = _relations(home)
+    return [path for one in sorted(_related_to(session, related)) for path in pages.get(one, ())]
+
+
+def _relations(home: Path) -> tuple[dict[str, list[Path]], dict[str, set[str]]]:
+    """(id -> its pages, id -> ids that it names as its parent, or that name it)."""
     pages = dict[str, list[Path]]()
     related = dict[str, set[str]]()
     for path in all_sessions(home):
@@ -234,12 +251,16 @@ def family(home: Path, session: str) -> list[Path]:
         for parent in {found.decode() for found in _PARENT.findall(front)} - {own}:
             related.setdefault(own, set()).add(parent)
             related.setdefault(parent, set()).add(own)
+    return pages, related
+
+
+def _related_to(session: str, related: Mapping[str, set[str]]) -> set[str]:
     found, waiting = {session}, [session]
     while waiting:
         more = related.get(waiting.pop(), set()) - found
         found |= more
         waiting += more
-    return [path for one in sorted(found) for path in pages.get(one, ())]
+    return found
 
 
 def name_anew(home: Path, old: Path, new: Path) -> None:

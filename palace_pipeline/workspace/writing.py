@@ -34,7 +34,7 @@ class PageChangedSince(PageChanged):
 
 
 class LinkInHome(Told):
-    """A file or folder of the workspace is a symbolic link."""
+    """A file or folder of the workspace is a symbolic link, or no file at all."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,7 +52,8 @@ def plain_file(path: Path) -> bool:
 
 def assert_own(home: Path, *paths: Path) -> None:
     """Raises LinkInHome if one of these paths below the home is a symbolic link, or lies behind one: what is written there
-    would land in another place, unredacted words of which could come in. The home itself may be one."""
+    would land in another place, unredacted words of which could come in. The home itself may be one. The same for a pipe or
+    a device, on which a reader would wait for ever."""
     for path in paths:
         inside = path.relative_to(home) if path.is_absolute() else path
         for part in (*reversed(inside.parents[:-1]), inside):
@@ -62,6 +63,10 @@ def assert_own(home: Path, *paths: Path) -> None:
                     "changed. Put the file or folder itself in its place, then do it again (the home as a whole may be a "
                     "link)."
                 )
+        if (home / inside).exists() and not ((home / inside).is_file() or (home / inside).is_dir()):
+            raise LinkInHome(
+                f"{inside} in {home} is a pipe or a device. Nothing was changed. Delete it, then do it again."
+            )
 
 
 def fingerprint(path: Path) -> Fingerprint | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from palace_pipeline.workspace.context import assemble
 from palace_pipeline.workspace.logs import append_error
 from palace_pipeline.workspace.memory import CLAIMS, FACTS, facts, set_fact
 from palace_pipeline.workspace.sweeping import claims_file
-from palace_pipeline.workspace.writing import PageChanged
+from palace_pipeline.workspace.writing import LinkInHome, PageChanged
 from tests.archive_texts import stored_texts
 from tests.cli.conftest import Run
 from tests.rebuild.archives import home_at, take
@@ -287,3 +289,35 @@ def test_damaged_claims_stop_nothing(home: Home, live: Workspace, line: str) -> 
     with home.writing():
         ready_sessions(home)
     assert PASSWORD not in live.path_of(session).read_text(encoding="utf-8")
+
+
+def test_a_page_that_was_away_while_its_child_showed_a_secret(home: Home, live: Workspace) -> None:
+    page = live.new("x", input=f"use {PASSWORD} there")
+    child = live.new("child", parent=page.id)
+    data = page.path.read_bytes()
+    page.path.unlink()
+    live.append(child.id, "judgement", f"the password is {PASSWORD}")
+    page.path.write_bytes(data)
+    take(home, home.path / "sessions")
+    assert PASSWORD not in live.path_of(page.id).read_text(encoding="utf-8")
+    assert not [place for place, text in stored_texts(home.path) if PASSWORD in text]
+
+
+@pytest.mark.parametrize("name", ["claims", "memory/.claims", "memory/facts.md", "index.md"])
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_no_pipe_is_waited_for_and_no_link_is_followed(live: Workspace, name: str, kind: str) -> None:
+    set_fact(live, "oven", "gas")
+    page = live.new("x", input="a")
+    path = claims_file(live.home, page.id) if name == "claims" else live.home / name
+    path.unlink(missing_ok=True)
+    outside = live.home.parent / "outside"
+    outside.write_bytes(b"theirs")
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(outside)
+    of_memory = name == "memory/facts.md"
+    write = partial(set_fact, live, "oven") if of_memory else partial(live.append, page.id, "judgement")
+    with pytest.raises(LinkInHome, match=name.rpartition("/")[2]):
+        write(f"the password is {PASSWORD}")
+    assert outside.read_bytes() == b"theirs"
