@@ -10,13 +10,15 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from palace_pipeline.console import TOLD
 
 WAIT_SECONDS = 120.0
 REPOSITORY = {"repositoryLocationName": "palace_pipeline", "repositoryName": "__repository__"}
@@ -82,14 +84,14 @@ class Served:
         assert "errors" not in answer, answer["errors"]
         return answer["data"]
 
-    def launch(self, job: str, tags: dict[str, str] | None = None) -> str:
-        """Launch a job as the launchpad does; returns the run's id."""
+    def launch(self, job: str, tags: dict[str, str] | None = None, config: Mapping[str, Any] | None = None) -> str:
+        """Launch a job as the launchpad does (with `config`: as a sensor); returns the run's id."""
         answer = self.ask(
             """mutation($p: ExecutionParams!) { launchRun(executionParams: $p) {
                  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }""",
             p={
                 "selector": {**REPOSITORY, "jobName": job},
-                "runConfigData": {},
+                "runConfigData": config or {},
                 "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in (tags or {}).items()]},
             },
         )["launchRun"]
@@ -107,7 +109,7 @@ class Served:
 
 def waiting_run(ui: Served) -> str:
     """A run that has begun and waits for the home's lock, which the caller holds: ours, or one that a sensor asked for."""
-    ui.launch("refresh_stats")
+    ui.launch("refresh_stats", config=TOLD)
     marks = ui.home / "dagster/alive"
 
     def begun() -> str | None:

@@ -171,6 +171,10 @@ def test_a_signal_stops_it_with_a_run_under_way_and_leaves_no_process(home: Path
             run_id = waiting_run(ui)
             assert ui.stop(number) == 0
         until(lambda: not processes_of(home), "no process is left", 5)
+        assert ui.process.stderr is not None
+        said = ui.process.stderr.read()
+        assert f"{run_id[:8]} stopped; what it had finished is kept" in said
+        assert "failed" not in said
     assert status_in(home, run_id) in ("FAILURE", "CANCELED")
     assert palace(home, "ingest").returncode == 0
 
