@@ -33,8 +33,9 @@ from palace_pipeline.ingest.rest import ATTEMPTS, CHANGING, Disturbed, hash_and_
 from palace_pipeline.ingest.session_names import ready_sessions
 from palace_pipeline.ingest.sightings import Where, drop_contained_records, note, put_record_back, retire, settle_noted
 from palace_pipeline.ingest.tally import LEFT_BY_LIMIT, Ingested, Tally
+from palace_pipeline.ingest.torn import leave, why_left
 from palace_pipeline.ingest.zones import localise
-from palace_pipeline.model import CURRENT_PROVIDERS, Conversation, Skip, record_identity, short_hash
+from palace_pipeline.model import CURRENT_PROVIDERS, Conversation, Skip, short_hash
 from palace_pipeline.stages.progress import report as report_progress
 from palace_pipeline.store import catalogue
 from palace_pipeline.store.home import Home
@@ -42,12 +43,6 @@ from palace_pipeline.store.ledger import Ledger
 from palace_pipeline.store.vault import RecordTooLarge, Vault
 
 __all__ = ["Ingested", "Run", "ingest"]
-
-SAYS_LESS = (
-    "the page is torn or in conflict, and lacks what the archive has of it; the archive keeps that until the page is whole, "
-    "or somebody has looked (palace conflicts)"
-)
-SAYS_NOTHING = "a torn page, on which nothing is left"
 
 
 def ingest(
@@ -257,17 +252,10 @@ class Run:
             except MemberError as error:
                 _tell(report, str(error))
         if file.left:
-            self._leave(file, parts)
+            leave(self.ledger, file, parts)
         else:
             retire(self.ledger, before, self._current)
             continue_grown(self.ledger, file.path, before)
-
-    def _leave(self, file: File, parts: Sequence[Any]) -> None:
-        """What the file gave before stays what it gave."""
-        self.ledger.write("DELETE FROM file_elements WHERE path = ?", (file.path,))
-        self.ledger.write_many("INSERT INTO file_elements VALUES (?, ?, ?, ?)", map(tuple, parts))
-        row = self.ledger.one("SELECT conversations, messages FROM files WHERE path = ?", (file.path,))
-        file.taken, file.messages = (row["conversations"], row["messages"]) if row is not None else (0, 0)
 
     def _current(self, format_name: str, recipe: str) -> bool:
         return recipe.partition("@")[0] == RECIPES.get(format_name)
@@ -378,10 +366,12 @@ class Run:
                 report.skip(PURGED, mark, expected=True, unit="conversation")
                 continue
             localise(conversation, zone)
-            if conversation.damaged and (reason := self._why_left(conversation)) is not None:
+            if conversation.damaged and (reason := why_left(self.ledger, conversation)) is not None:
                 report.skip(reason, expected=False, unit="conversation")
-                file.left = True
-                return
+                if isinstance(member, DiskMember):  # a page by itself; of a ZIP the others go on
+                    file.left = True
+                    return
+                continue
             try:
                 news = note(self.ledger, self.vault, conversation, where, later=not self.anew)
             except RecordTooLarge:
@@ -410,13 +400,6 @@ class Run:
             ),
         )
         self._part_of(file, member, position, element)
-
-    def _why_left(self, conversation: Conversation) -> str | None:
-        """Why a torn page is not taken; None if it is: it lacks nothing that the archive has."""
-        known = self.ledger.message_hashes(conversation.key)
-        if known.keys() - record_identity(conversation)[1].keys():
-            return SAYS_LESS
-        return None if any(row.visible or row.role == "tool" for row in conversation.messages) else SAYS_NOTHING
 
     def _part_of(self, file: File, member: Member, position: int, element: str) -> None:
         self.ledger.write(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from palace_pipeline.ingest.file_rows import quarantine_file
@@ -73,13 +72,14 @@ def _follow_rules(home: Home, ledger: Ledger) -> None:
     forgotten = ledger.forgotten()
     recipe = redaction_of(home, forgotten)
 
-    @cache
     def funnel() -> Funnel:
         return Funnel(home.settings.redaction, home.key(), forgotten=forgotten)
 
     purged = hide_values(forgotten, home.key(), MASK) if forgotten else None
-    mask_put_back(home.path, home.key, list(_changed(home, ledger)), purged, lambda: hide_by_rules(funnel()))
-    if ledger.meta(_RULES) != recipe and not mask_again(home.path, funnel()).left:
+    new = ledger.meta(_RULES) != recipe
+    rules = None if new else lambda: hide_by_rules(funnel())
+    mask_put_back(home.path, home.key, list(_changed(home, ledger)), purged, rules)
+    if new and not mask_again(home.path, funnel()).left:
         ledger.set_meta(_RULES, recipe)
 
 

@@ -141,7 +141,7 @@ def follow_claims(home: Path, session: str, key: bytes, secrets: Mapping[str, st
 
 
 def mask_put_back(
-    home: Path, key: Callable[[], bytes], pages: Sequence[Path], purged: Hide | None, rules: Callable[[], Hide]
+    home: Path, key: Callable[[], bytes], pages: Sequence[Path], purged: Hide | None, rules: Callable[[], Hide] | None
 ) -> int:
     """Mask what an editor, or a sync program, has put back into these pages of sessions, or into memory, though it was
     shown to be a secret, or purged; in the pages also what the rules find. Returns in how many files. `key`, `rules`: asked
@@ -158,7 +158,7 @@ def mask_put_back(
         asked.append((hide_claims(claims, key()), [], kept))
     if purged is not None:
         asked.append((purged, list(pages), [*pages, *kept]))
-    if pages:
+    if pages and rules is not None:
         asked.append((rules(), list(pages), list(pages)))
     found = 0
     for hide, listed, looked_at in asked:

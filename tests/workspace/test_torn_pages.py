@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from palace_pipeline.checks import audit
 from palace_pipeline.exports.scan import Seen, scan
-from palace_pipeline.ingest.run import SAYS_LESS, SAYS_NOTHING
+from palace_pipeline.ingest.torn import SAYS_LESS, SAYS_NOTHING
 from palace_pipeline.rebuild import from_vault
 from palace_pipeline.store.home import Home
 from palace_pipeline.workspace import session_conflicts
@@ -117,3 +118,17 @@ def test_what_palace_keeps_hidden_beside_pages_is_no_file_of_an_export(home: Hom
         path.with_name(name).write_bytes(b"x")
     found = [item for item in scan([home.path / "sessions"], home.path) if isinstance(item, Seen)]
     assert sorted(Path(item.path).name for item in found) == sorted([".DS_Store", path.name])
+
+
+def test_a_torn_page_in_a_zip_takes_no_other_with_it(home: Home, live: Workspace, tmp_path: Path) -> None:
+    path = _session(home, live)
+    whole, other = path.read_text(encoding="utf-8"), live.new("Other", input="Something else.")
+    pages = {path: _TORN["cut in a line"](whole), other.path: other.path.read_text(encoding="utf-8")}
+    with zipfile.ZipFile(tmp_path / "copy.zip", "w") as copy:
+        for page, text in pages.items():
+            copy.writestr(page.relative_to(home.path).as_posix(), text)
+    take(home, tmp_path / "copy.zip")
+    assert SAYS_LESS in _skips(home)
+    assert "Replace it." in _shown(home)
+    assert "Something else." in _shown(home)
+    assert audit(home, EVERYTHING) == {}
