@@ -43,19 +43,27 @@ def disk_is_full(error: BaseException, folder: Path) -> bool:
 
 def not_writable(error: BaseException, home: Path) -> str | None:
     """For people, if an error comes from a folder of the home that may not be written; files, which are named after
-    chats, are not named, but for those that people write themselves (sessions, memory). SQLite, DuckDB and Polars have
-    their own words for it."""
+    chats, are not named, pages of sessions by the beginning of their names. SQLite, DuckDB and Polars have their own words
+    for it."""
     if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         place, why = str(error.filename or ""), os.strerror(error.errno)
         if place and not Path(place).is_relative_to(home):
-            return f"{why}: {place}. What was finished before is kept; Palace needs it: make it readable, then: palace ingest"
-        inside = Path(place).relative_to(home).parts if place else ()
-        if inside[:1] in (("sessions",), ("memory",)) and Path(place).suffix == ".md":
             return (
-                f"{why}: {place}. What was finished before is kept. This one file has to be readable and writable for the user "
+                f"{why}: a file in {Path(place).parent}. What was finished before is kept. Palace needs it: make it readable, "
+                "then: palace ingest"
+            )
+        inside = Path(place).relative_to(home).parts if place else ()
+        where = home.joinpath(*inside[:1])
+        if where.name in ("sessions", "memory") and Path(place).suffix == ".md":
+            named = Path(place)
+            if where.name == "sessions":  # by its day, time and hash: behind them stands a title
+                named = named.with_name(f"{named.name[:12]}…")
+            elif len(inside) > 2:  # of an entity
+                named = named.parent
+            return (
+                f"{why}: {named}. What was finished before is kept. This one file has to be readable and writable for the user "
                 "who runs Palace; then: palace ingest"
             )
-        where = home.joinpath(*inside[:1])
     elif "readonly database" in str(error).lower():
         where, why = home, "Read-only file system"
     else:

@@ -24,7 +24,7 @@ def test_a_folder_that_may_not_be_written_is_named_and_no_page_is(home: Path, nu
     assert "secret" not in said
     assert "has to be writable" in said
     outside = str(failure(OSError(number, "no", "/elsewhere/my secret plan.md")).description)
-    assert str(home) in outside
+    assert "a file in /elsewhere. " in outside
     assert "secret" not in outside
 
 
@@ -40,3 +40,18 @@ def test_any_other_error_is_its_type_and_place() -> None:
         said = str(failure(error).description)
     assert said.startswith("ValueError at test_told.py:")
     assert "because" not in said
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("sessions/2026-11-30/1430-abcdef1-my-secret-plan.md", "sessions/2026-11-30/1430-abcdef1…"),
+        ("memory/entities/jane-secret.md", "memory/entities"),
+        ("memory/facts.md", "memory/facts.md"),
+    ],
+)
+def test_a_page_that_people_write_is_named_without_its_title(home: Path, place: str, said: str) -> None:
+    told = str(failure(PermissionError(errno.EACCES, "no", str(home / place))).description)
+    assert f"{home / said}. What was finished" in told
+    assert "This one file" in told
+    assert "secret" not in told
