@@ -321,3 +321,14 @@ def test_no_pipe_is_waited_for_and_no_link_is_followed(live: Workspace, name: st
     with pytest.raises(LinkInHome, match=name.rpartition("/")[2]):
         write(f"the password is {PASSWORD}")
     assert outside.read_bytes() == b"theirs"
+
+
+def test_a_snapshot_begins_no_archive_and_commits_nothing_put_back(live: Workspace, palace: Run) -> None:
+    session = _put_back(live)
+    assert palace("--home", live.home, "init", "--git").code == 0
+    ledger = live.home / "ledger.sqlite"
+    was = ledger.exists()
+    assert palace("--home", live.home, "snapshot").code == 0
+    assert ledger.exists() == was
+    assert PASSWORD not in live.path_of(session).read_text(encoding="utf-8")
+    assert not [data for data in git.objects(live.home) if PASSWORD.encode() in data]
