@@ -28,14 +28,14 @@ def run_init(*, git: bool, as_json: bool) -> int:
 
 def run_snapshot(*, as_json: bool) -> int:
     """Commit the workspace. While somebody writes to the home it is skipped: that is told, and no error."""
-    from palace_pipeline.ingest.session_names import ready_sessions
+    from palace_pipeline.ingest.session_names import ready_pages
     from palace_pipeline.workspace import git as repository
     from palace_pipeline.workspace.shown_since import files_that_show
 
     home = open_workspace()
     try:
         with writer(home.path, wait_seconds=0):
-            ready_sessions(home)
+            ready_pages(home)
             left = files_that_show(home.path, home.key)
             made = repository.snapshot(home.path, but=left)
     except HomeBusy as busy:

@@ -43,14 +43,20 @@ def ready_sessions(home: Home) -> int:
     if not (home.path / names.SESSIONS).is_dir() and not (home.path / MEMORY).is_dir():
         return 0
     finish_claims(home.path, home.key)
-    if not home.ledger_path.exists():  # a snapshot of pages alone begins no archive
-        mask_put_back(home.path, home.key, all_sessions(home.path), None, None)
-        return 0
     with home.ledger() as ledger, home.vault() as vault:
         _follow_rules(home, ledger)
         moved = follow_names(home, ledger, vault)
         vault.commit()
     return moved
+
+
+def ready_pages(home: Home) -> None:
+    """The same for pages that no archive was made of yet: none is begun."""
+    if home.ledger_path.exists():
+        ready_sessions(home)
+    else:
+        finish_claims(home.path, home.key)
+        mask_put_back(home.path, home.key, all_sessions(home.path), None, None)
 
 
 def _changed(home: Home, ledger: Ledger) -> Iterator[Path]:
