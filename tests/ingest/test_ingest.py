@@ -493,14 +493,3 @@ def test_an_edited_note_says_what_its_file_says_now_also_when_it_gets_shorter(ho
             (sighting,) = ledger.sightings((row["provider"], row["conversation_id"]))
             seen.append({m.text for m in from_record(vault.record(sighting["record"])).messages})
     assert seen == [{"rope\n\nlamp\n\npaint"}, {"rope"}, {"rope\n\nlamp\n\npaint"}]
-
-
-def test_what_should_have_been_taken_is_counted_by_what_it_is(tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    export(folder / "a.json", chat("a", "hello", "hi"))
-    home = Home(load_settings(tmp_path / "home"))
-    with home.writing():
-        assert ingest(home, [folder], batch="1").lacking() == ""
-        (folder / "broken.zip").write_bytes(b"PK\x03\x04" + b"\0" * 40)
-        (folder / ".hidden").write_text("never taken")
-        assert ingest(home, [folder], batch="2").lacking() == "1 of 3 files"
