@@ -22,6 +22,7 @@ from palace_pipeline.workspace.index import Row
 from palace_pipeline.workspace.locks import locked
 from palace_pipeline.workspace.logs import ERRORS, TOOL_CALLS, append_error
 from palace_pipeline.workspace.masking import (
+    Claim,
     add_claims,
     claims_of,
     note_swept,
@@ -172,9 +173,13 @@ def _inherit_from_relatives(home: Path, pages: Sequence[Path]) -> None:
     if not pages or next((home / names.SESSIONS).glob("*/.*.claims"), None) is None:
         return
     _, related = _relations(home)
-    for session in {found for path in pages if (found := names.id_of(names.page_beside(path))) is not None}:
-        for other in _related_to(session, related) - {session}:
-            inherit_claims(claims_file(home, session), claims_file(home, other), done=True)
+    waiting = {found for path in pages if (found := names.id_of(names.page_beside(path))) is not None}
+    while waiting:
+        relatives = _related_to(waiting.pop(), related)
+        claims = {claim for one in relatives for claim in claims_of(claims_file(home, one))[0]}
+        for session in relatives if len(relatives) > 1 and claims else ():
+            _know(claims_file(home, session), claims, swept=True)
+        waiting -= relatives
 
 
 def _shows(hide: Hide, path: Path) -> bool:
@@ -196,9 +201,16 @@ def inherit_claims(own: Path, other: Path, *, done: bool = False) -> None:
     """What one page of a conversation showed to be a secret is known to another as well. `done`: it was masked there, even
     if it does not say so yet."""
     claims, unfinished = claims_of(other)
-    before = not claims_of(own)[1]
+    _know(own, set(claims), swept=done or not unfinished)
+
+
+def _know(own: Path, claims: set[Claim], *, swept: bool) -> None:
+    """Add claims to those of a session. `swept`: they were masked there already, or are about to be."""
+    known, unfinished = claims_of(own)
+    if not claims.difference(known):
+        return
     add_claims(own, claims)
-    if before and claims and (done or not unfinished):
+    if swept and not unfinished:
         note_swept(own, len(claims_of(own)[0]))
 
 
