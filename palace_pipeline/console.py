@@ -63,7 +63,11 @@ def line_of(record: logging.LogRecord) -> str | None:
         if error is not None and error.cls_name in _INTERRUPTS:
             return None  # the run says that it was stopped
         cause = error.cause if error is not None and error.cause is not None else error
-        return f"{run}: {event.step_key} failed: {_first_line(cause.message if cause is not None else event.message)}"
+        if cause is None:
+            return f"{run}: {event.step_key} failed"
+        # A `Failure` says what our own code means people to read; any other error may quote a chat.
+        said = _first_line(cause.message).partition("Failure: ")[2] if cause.cls_name == "Failure" else cause.cls_name
+        return f"{run}: {event.step_key} failed: {said}"
     if event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
         check = event.asset_check_evaluation_data
         return (

@@ -64,7 +64,7 @@ def make_backup(home: Home, target: Path | None = None) -> Backup:
 
 def _path(home: Home, target: Path | None) -> Path:
     target = (target or Path()).expanduser().absolute()
-    # A name without .zip is that of a folder, also of one that is made now: a second backup has to find room in it.
+    # A name without an ending is that of a folder, also of one that is made now: a second backup has to find room in it.
     is_folder = target.is_dir() or not (target.suffix or target.exists())
     path = target / f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip" if is_folder else target
     if path.resolve().is_relative_to(home.path.resolve()):

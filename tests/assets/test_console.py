@@ -24,7 +24,7 @@ def checked() -> dg.MaterializeResult:  # type: ignore[type-arg]
 @dg.asset
 def bad() -> None:
     """Fails."""
-    raise ValueError("the disk is full\nsecond line")
+    raise ValueError("the chat said: because")
 
 
 @dg.asset
@@ -37,6 +37,12 @@ def lacking() -> dg.MaterializeResult:  # type: ignore[type-arg]
 def whole() -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Has."""
     return dg.MaterializeResult(metadata={LACKING: "nothing"})
+
+
+@dg.asset
+def told() -> None:
+    """Fails, and says why for people."""
+    raise dg.Failure("the disk is full: x/y\nsecond line")
 
 
 def _said(asset: dg.AssetsDefinition, capsys: pytest.CaptureFixture[str], level: str | None = None) -> list[str]:
@@ -57,10 +63,11 @@ def test_a_run_says_when_it_begins_and_why_and_when_it_ends(capsys: pytest.Captu
 
 def test_what_fails_is_said_in_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert _said(checked, capsys) == ["work started: 2 new", "work: check holds failed: two rows", "work done"]
-    started, step, run = _said(bad, capsys)
-    assert started == "work started: 2 new"
-    assert step == "work: bad failed: ValueError: the disk is full"
-    assert run == "work failed"
+    assert _said(told, capsys) == ["work started: 2 new", "work: told failed: the disk is full: x/y", "work failed"]
+
+
+def test_an_error_that_is_not_ours_quotes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _said(bad, capsys) == ["work started: 2 new", "work: bad failed: ValueError", "work failed"]
 
 
 def test_what_was_not_taken_is_said_and_only_that(capsys: pytest.CaptureFixture[str]) -> None:
